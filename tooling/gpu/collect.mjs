@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `pnpm gpu:collect FOLDER`: keeps what a GPU host wrote into FOLDER in docs/hardware/results.
+// `pnpm gpu:collect FOLDER`: keeps the results that a GPU host wrote into FOLDER, in docs/hardware/results.
 import { existsSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { say } from '../setup/install.mjs'

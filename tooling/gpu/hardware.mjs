@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `pnpm docs:hardware`: renders the pages of docs/hardware from the kept results; --check only compares.
+// `pnpm docs:hardware`: renders the pages of docs/hardware from the kept results. --check only compares them.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root, runMain, SetupError } from '../setup/workspace.mjs'

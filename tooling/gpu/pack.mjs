@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// `pnpm gpu:pack [--nccl FILE]`: everything an offline GPU host (linux-x64) needs, in the ignored folder .gpu.
-// With FILE, a libnccl of that host's GPU architecture only travels along, for a host whose own is older.
+// `pnpm gpu:pack [--nccl FILE]`: writes everything that an offline GPU host (linux-x64) needs into the ignored folder
+// .gpu. FILE is a newer libnccl for a host whose own is older. The pack keeps only its code for that host's GPU
+// architecture.
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -27,11 +28,11 @@ import { slimLibrary } from './src/slimLibrary.mjs'
 
 const { nccl } = parseArgs({ options: { nccl: { type: 'string' } } }).values
 const nodeMajor = '24'
-/** Of an H200. */
+/** The architecture of an H200. */
 const architecture = 90
 const limit = 52 * 2 ** 20
 const finished = join(root, '.gpu')
-// Made aside and moved at the end, so that .gpu is always whole.
+// The pack is built elsewhere and moved at the end, so .gpu is always complete.
 const target = join(cacheFolder, `gpu-${process.pid}`)
 const app = join(target, 'app')
 const source = join(root, 'tooling', 'gpu')
@@ -96,7 +97,7 @@ function pack() {
   return 0
 }
 
-/** Node stripped and compressed, which takes a minute, so the result is kept. */
+/** Strips and compresses Node. This takes a minute, so the result is kept. */
 function packNode() {
   const { executable, version } = fetchNode(nodeMajor)
   const compressed = join(cacheFolder, `node-${version}.xz`)
@@ -118,20 +119,20 @@ function packNccl() {
   say(`packed libnccl with ${(kept / 2 ** 20).toFixed(1)} MiB of GPU code, for sm_${architecture}`)
 }
 
-/** The tests of instructions of the software device, which are asked of GPUs too. */
+/** Packs the software device's tests of instructions, which also run on GPUs. */
 function packInstructions() {
   const native = join(root, 'packages', 'sim', 'native')
   const [test, include] = ['test', 'include'].map((name) => join(app, 'instructions', name))
   mkdirSync(test, { recursive: true })
   for (const name of readdirSync(join(native, 'test'))) {
-    // Broken PTX is nothing to give to a compiler that others share.
+    // Broken PTX must not be given to a compiler that other users share.
     if (/^(?:ptx_|check\.h$)/.test(name) && !/hostile/.test(name))
       copyFileSync(join(native, 'test', name), join(test, name))
   }
   cpSync(join(native, 'include'), include, { recursive: true })
 }
 
-/** The host compiles the kernels itself where there is no nvcc here. */
+/** Packs the kernels. The host compiles them itself if this machine has no nvcc. */
 function packKernels() {
   const kernels = join(source, 'kernels')
   for (const file of readdirSync(kernels)) copyFileSync(join(kernels, file), join(app, 'kernels', file))
@@ -139,7 +140,7 @@ function packKernels() {
   else buildKernels(kernels, join(app, 'kernels'))
 }
 
-/** What the results were made from; a folder without git has no commit. */
+/** Returns the commit that the results are made from. A folder without git has no commit. */
 function commit() {
   const git = (...gitArguments) => spawnSync('git', gitArguments, { cwd: root, encoding: 'utf8' })
   const head = git('rev-parse', 'HEAD')

@@ -1,5 +1,5 @@
 /**
- * What Shoal knows of one native library. Tools and generated sources read it; nothing else names a library by hand.
+ * What Shoal knows about one native library. Tools and generated sources read it. No other file hard-codes a library.
  */
 
 /** Name of a library in specs, options and reports. */
@@ -11,7 +11,7 @@ export type DeviceLibraryName = 'driver' | 'runtime' | 'nccl' | 'nvshmem'
 /** Libraries that need neither a GPU nor a driver. */
 export type CompilerName = 'nvrtc' | 'nvjitlink'
 
-/** Headers that come together: the driver and the runtime share theirs. */
+/** Headers that are distributed together: the driver and the runtime share theirs. */
 export type Product = 'cuda' | 'nccl' | 'nvshmem' | CompilerName
 
 /** How a library counts versions: CUDA 12080 is 12.8, NCCL 23007 is 2.30.7, NVSHMEM 30405 is 3.4.5. */
@@ -39,7 +39,7 @@ export interface LibraryRecord {
   readonly version: VersionRecord
   /** How a process finds the library: the `LibraryPlaces` of `@shoal/ffi`. */
   readonly places: PlacesRecord
-  /** Where it can be had. */
+  /** How users can install it. */
   readonly install: InstallRecord
   /** Page of the vendor's manual for a function of a documentation group. Undefined: the function has none. */
   readonly manual: (entry: ManualEntry) => string | undefined
@@ -78,7 +78,7 @@ export interface VersionRecord {
   readonly without?: number
   /** The function returns nothing instead of a status. */
   readonly returnsNothing?: boolean
-  /** The oldest version that was looked at: functions dated to it may be older. */
+  /** The oldest version that was examined. Functions dated to it may be older. */
   readonly oldest?: number
 }
 
@@ -97,7 +97,7 @@ export interface PlacesRecord {
   readonly worksWithoutDevice?: boolean
   readonly companions?: RegExp
   readonly hint: string
-  /** What the docstring of the library object adds to "Nothing is loaded before the first call." */
+  /** Text that the docstring of the library object adds to "Nothing is loaded before the first call." */
   readonly note?: string
   /** The raw package resolves symbols by itself, so it has a `library.ts` of its own. */
   readonly resolvesItself?: boolean

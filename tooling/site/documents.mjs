@@ -1,10 +1,10 @@
-// The pages that are written by hand: guides in the order in which docs/README.md lists them, examples, design notes,
-// the text of each package.
+// Reads the handwritten pages: guides in the order of docs/README.md, examples, design notes, and the text of each
+// package.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { packageOrder, root } from './packages.mjs'
 
-/** All documents in reading order: `{ file, page, title, section, about, text }`. */
+/** Returns all documents in reading order: `{ file, page, title, section, about, text }`. */
 export function readDocuments() {
   const index = readFileSync(join(root, 'docs/README.md'), 'utf8')
   const listed = [...index.matchAll(/^## (.*)$|^\| \[[^\]]*\]\(([^)]+)\) \|(.*)\|$/gm)]
@@ -33,14 +33,14 @@ function documentOf(file, section, about = '') {
   return { file, page: pageOf(file), title, section, about, text }
 }
 
-/** Where a file's page is, below the site's root. */
+/** Returns the page of a file, relative to the site's root. */
 export function pageOf(file) {
   if (file === 'docs/README.md') return 'guides/index.md'
   const path = file.replace(/^docs\//, '').toLowerCase()
   return path.replace(/^(examples\/[\w-]+)\/readme\.md$/, '$1.md').replace(/readme\.md$/, 'index.md')
 }
 
-/** The sources of an example, below its text. */
+/** Returns the sources of an example, which appear below its text. */
 function programsOf(folder) {
   const sources = ['src', 'python', 'kernels'].filter((name) => existsSync(join(root, folder, name)))
   const files = sources.flatMap((name) => readdirSync(join(root, folder, name)).map((file) => join(name, file)))
@@ -54,8 +54,8 @@ function programsOf(folder) {
 }
 
 /**
- * Where a link of a document leads to: another page, a file of the repository, or the image itself.
- * @throws Error when it leads nowhere
+ * Resolves a link of a document to another page, a file of the repository, or the image itself.
+ * @throws Error if the target does not exist
  */
 export function resolveLink(pages, source, file, target) {
   if (/^(?:[a-z]+:|#|\/)/.test(target)) return target

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Makes the site: `npm run site [FOLDER]`. TypeDoc writes the reference as Markdown beside the documents, VitePress
-// makes pages of all.
+// Makes the site: `npm run site [FOLDER]`. TypeDoc writes the reference as Markdown next to the documents. VitePress
+// turns both into pages.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { Application } from 'typedoc'
@@ -34,7 +34,7 @@ writeFileSync(join(pages, 'index.md'), home())
 writeFileSync(join(here, 'build/sidebar.json'), JSON.stringify(sidebar()))
 await build(here, { outDir: out })
 
-/** The first page: the program and the figures that README.md begins with. */
+/** Makes the first page from the program and the figures at the start of README.md. */
 function home() {
   const readme = readFileSync(join(root, 'README.md'), 'utf8')
   const [program] = /^```ts\n[\s\S]*?^```$/m.exec(readme) ?? []
@@ -46,14 +46,14 @@ function home() {
   return template.replace('FIGURES', JSON.stringify(figures)).replace('PROGRAM', () => program)
 }
 
-/** What TypeDoc has written about a package, below the text of the package. */
+/** Returns TypeDoc's part of a package's page, which follows the handwritten text. */
 function topicsOf(path) {
   return readFileSync(path, 'utf8').replace(/^[\s\S]*?(?=^## )/m, '')
 }
 
 /**
- * The navigation: sections of documents, packages. Below a section only its own pages are listed, and below a package
- * its topics, because the list is part of every page.
+ * Makes the navigation: sections of documents, and packages. The list is part of every page, so a section lists only
+ * its own pages, and a package only its topics.
  */
 function sidebar() {
   const linkOf = (page) => `/${page.replace(/index\.md$/, '').replace(/\.md$/, '')}`
@@ -78,7 +78,10 @@ function sidebar() {
     '/': [...listOf('guides'), others],
   }
 
-  /** The topics of a package. One of many has only those that begin with the same word, beside the first of each. */
+  /**
+   * Lists the topics of a package. If a package has more than 40 topics, a page lists only the topics that start with
+   * the same word, and the first topic of each other word.
+   */
   function packageLists(folder) {
     const names = readdirSync(join(pages, 'packages', folder)).filter(
       (name) => /^[a-z]/.test(name) && name !== 'index.md',

@@ -1,4 +1,4 @@
-// The packages, and what programs import from them.
+// Lists the packages and the entries that programs import from them.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,7 +6,7 @@ import { libraries, rawPackages } from '../libraries/index.mjs'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The packages, those that programs begin with first. */
+/** The packages in the order of the navigation. Packages that programs start with come first. */
 export const packageOrder = [
   ...libraries.flatMap(({ safePackages }) => safePackages),
   'launch',
@@ -17,10 +17,10 @@ export const packageOrder = [
   ...rawPackages,
 ]
 
-/** What packages of this family import from each other: not for programs. */
+/** Matches entries that packages of this family import from each other. Programs must not use them. */
 const ownUse = /^@shoal\/cli\b|\/(?:internal|public|basics|shared|common|calls)$/
 
-/** The entries of a package that programs import: `{ specifier, types }`. */
+/** Returns the entries of a package that programs import: `{ specifier, types }`. */
 export function entriesOf(folder) {
   const manifest = JSON.parse(readFileSync(join(root, 'packages', folder, 'package.json'), 'utf8'))
   return Object.entries(manifest.exports).flatMap(([path, { types }]) => {

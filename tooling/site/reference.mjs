@@ -1,5 +1,5 @@
-// TypeDoc's plugin for the reference: one home for each export, a page for each topic and for each class of a safe
-// package, short entries.
+// TypeDoc's plugin for the reference. Each export appears in one place, each topic and each class of a safe package has
+// a page, and entries are short.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Application, Comment, Converter, DeclarationReflection, ReflectionGroup, ReflectionKind } from 'typedoc'
@@ -7,7 +7,7 @@ import { MarkdownPageEvent, MarkdownTheme, MarkdownThemeContext, MemberRouter } 
 import { entriesOf, root } from './packages.mjs'
 import { topicsOf } from './topics.mjs'
 
-/** What is listed after what, within a topic. */
+/** The order of the kinds of entries within a topic. */
 const groups = [
   ['Classes', ReflectionKind.Class],
   ['Functions', ReflectionKind.Function],
@@ -15,14 +15,14 @@ const groups = [
   ['Interfaces', ReflectionKind.Interface],
   ['Types', ReflectionKind.TypeAlias],
 ]
-/** How many entries a page has at most. */
+/** The most entries of a page. */
 const most = 110
 
-/** What programs import each export from, the package of its own first: by package, file and name. */
+/** The specifiers that programs import each export from, its own package's first. The key is package, file and name. */
 const specifiers = new Map()
-/** The same of each class. */
+/** The specifiers that programs import each class from. */
 const imports = new Map()
-/** The home of each topic page: what it is called, and its package. */
+/** Returns the folder of a package's topic pages. */
 const folderOf = (module) => module.name.replace('@shoal/', '')
 const isRaw = (module) => module.name.endsWith('-sys')
 const slug = (text) =>
@@ -33,7 +33,8 @@ const slug = (text) =>
 
 export function load(app) {
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
-    // Links are checked once, in all packages together; declarations that are inlined for one use stay unnamed.
+    // All packages together check the links once. Declarations that are inlined into their only use stay without a
+    // name.
     app.options.setValue('validation', { notExported: false })
     leaveOut(project)
   })
@@ -41,7 +42,7 @@ export function load(app) {
   app.renderer.defineRouter('topics', TopicRouter)
   app.renderer.defineTheme('shoal', ShoalTheme)
   app.renderer.on(MarkdownPageEvent.END, (page) => {
-    // Headings that are no names have ids that no name can have. Rows of tables have theirs without HTML.
+    // Headings that are not names get ids that no name can have. Rows of tables get their ids without HTML.
     let count = 0
     const entries = imports.get(page.model)
     if (entries !== undefined) page.contents = withImport(page.contents, page.model.name, entries)
@@ -54,12 +55,12 @@ export function load(app) {
 
 const keyOf = ({ packageName, packagePath, qualifiedName }) => `${packageName} ${packagePath} ${qualifiedName}`
 const isSymbol = /^\[(?:dispose|asyncDispose|iterator|asyncIterator)\]$/
-/** Other names that are symbols are the family's own, as are those with an underscore. */
+/** Members named by other symbols, or with an underscore, are internal. */
 const isOwnUse = ({ name }) => /^(?:_[^_]|__#|#|\[)/.test(name) && !isSymbol.test(name)
 
 const nameOf = (path) => path.replace(/^.*?\bdist\b\/?/, '').replace(/(?:^index|\/index)?(?:\.d\.ts)?$/, '')
 
-/** Removes what other packages export, and members for the family's own use. Notes what is imported from where. */
+/** Removes exports of other packages and internal members. Records the specifiers of each export. */
 function leaveOut(project) {
   const entries = entriesOf(folderOf({ name: project.packageName }))
   for (const module of [...(project.children ?? [])]) {
@@ -88,7 +89,7 @@ function withImport(text, name, [first, ...others]) {
   return text.replace(/^# .*$/m, (title) => `${title}\n\n\`\`\`ts\nimport { ${name} } from '${first}'\n\`\`\`${also}`)
 }
 
-/** The exports of each package by topics, in place of the files that the packages have as entries. */
+/** Groups the exports of each package by topic instead of by entry file. */
 function arrange(project) {
   const sections = new Map()
   const all = project.children.flatMap((module) => {
@@ -140,7 +141,7 @@ function arrange(project) {
     })
   }
 
-  /** What the exports of a topic are imported from. */
+  /** Describes the specifiers that programs import a topic's exports from. */
   function importsOf(ones) {
     const all = [...new Set(ones.map(({ entries }) => entries[0]))]
     if (all.length === 1) return `Imported from \`${all[0]}\`.`
@@ -164,7 +165,10 @@ function arrange(project) {
     }
   }
 
-  /** The declarations of a package that is not raw are in one file, where a line says which source comes next. */
+  /**
+   * Returns the source file of a declaration. A safe package has all declarations in one file, where a comment line
+   * names the source of the next ones.
+   */
   function fileOf(written, line, home) {
     if (written !== 'declarations.d.ts') return written.replace('.d.ts', '')
     const path = join(root, 'packages', home, 'dist', written)
@@ -222,7 +226,7 @@ class ShoalContext extends MarkdownThemeContext {
     })
   }
 
-  /** A signature with its types, what it does, and a list of parameters, results and errors. */
+  /** Renders a signature with its types, its description, and lists of parameters, results and errors. */
   #signature(model, { hideTitle, accessor, multipleSignatures }) {
     const comment = multipleSignatures ? model.comment : (model.comment ?? model.parent?.comment)
     const inline = (parts) => this.helpers.getCommentParts(parts).trim().replaceAll('\n', '\n  ')

@@ -1,7 +1,7 @@
-// How the search reads words and weighs pages. VitePress sends these functions to the browser as text, so each stands
-// alone.
+// How the search splits words and ranks pages. VitePress sends these functions to the browser as text, so no function
+// may use another.
 
-/** The words of a text; of a name with capitals also its parts. */
+/** Splits a text into words. A name with capitals also gives its parts. */
 const tokenize = (text) =>
   text.split(/[^\p{L}\p{N}_.]+/u).flatMap((word) => {
     const whole = word.replace(/^\.+|\.+$/g, '')
@@ -9,7 +9,9 @@ const tokenize = (text) =>
     return parts.length > 1 ? [whole, ...parts] : parts
   })
 
-/** A word without its ending: `sharing`, `shared` and `share` are the same. Nothing for words that say nothing. */
+/**
+ * Removes the ending of a word, so `sharing`, `shared` and `share` match. Returns nothing for words without content.
+ */
 const stem = (word) => {
   const lower = word.toLowerCase()
   if (/^(?:an?|and|are|as|at|by|cuda|do|does|for|from|how|i|in|is|it|my|of|on|or|that|the|to|what|with|)$/.test(lower))
@@ -19,7 +21,7 @@ const stem = (word) => {
   return short.length < 3 ? lower : short
 }
 
-/** The words of a question, behind others that mean the same. Names stay whole. */
+/** Returns the words of a question, with synonyms first. Names stay whole. */
 const words = (text) => {
   const synonyms = {
     alloc: 'allocate',
@@ -72,7 +74,7 @@ const words = (text) => {
   return [...own.flatMap((word) => (synonyms[word.toLowerCase()] ?? '').split(' ')), ...own]
 }
 
-/** Guides count before the reference, the reference before raw functions. */
+/** Ranks guides above the reference, and the reference above raw functions. */
 const weigh = (id, term) => {
   const [path, anchor = ''] = id.split('#')
   const isName = term.length > 6 && anchor.startsWith(term) && anchor.length < term.length + 4
@@ -84,7 +86,10 @@ const weigh = (id, term) => {
   return path.startsWith('/examples/') ? 1 : 0.4
 }
 
-/** The sections of a page, each with the headings above it. What the list of guides says stands above the first. */
+/**
+ * Splits a page into sections, each with the headings above it. Above the first heading comes the page's text from the
+ * list of guides.
+ */
 const split = (about) => (path, html) => {
   const [, ...parts] = html.split(/<h([1-6]) id="([^"]*)"[^>]*>([\s\S]*?)<\/h\1>/)
   const plain = (text) => text.replace(/<a class="header-anchor"[^>]*>#<\/a>/g, '').replace(/<[^>]*>/g, ' ')
@@ -102,14 +107,14 @@ const split = (about) => (path, html) => {
   })
 }
 
-/** `about` says what the list of guides has for a page. */
+/** `about` returns the text about a page from the list of guides. */
 export const searchSettings = (about) => ({
   _splitIntoSections: split(about),
   options: { tokenize, processTerm: stem },
   searchOptions: {
     tokenize: words,
     boost: { title: 4, titles: 4, text: 1 },
-    // What somebody is still typing.
+    // A user may still be typing the last word, so a prefix of it matches.
     prefix: (term, at, terms) => term.length > 2 && at === terms.length - 1,
     fuzzy: (term) => (term.length > 5 ? 0.15 : false),
     weights: { prefix: 0.3, fuzzy: 0.1 },

@@ -1,7 +1,8 @@
-// The topics of the reference: those of the vendors' manuals, which the docstring of each C function links to.
+// Finds the topics of the reference. They are the chapters of the vendors' manuals, which the docstring of each C
+// function links to.
 import { libraries } from '../libraries/index.mjs'
 
-/** What the manuals call their chapters, by the names that are in the links. */
+/** The titles of the manuals' chapters, by their names in links. */
 const titles = {
   __VERSION: 'Versions',
   CHECKPOINT: 'Checkpoints of processes',
@@ -73,7 +74,7 @@ const titles = {
 
 const cName = new RegExp(`\\b(?:${libraries.map(({ functionNames }) => functionNames).join('|')})\\w+`, 'g')
 
-/** The chapter that a link into a manual leads to. @throws Error where it has no title here */
+/** Returns the chapter that a link into a manual refers to. @throws Error if it has no title here */
 export function chapterOf(link) {
   const [, page = ''] = /\/(?:group__CUD(?:A|ART)__)?(\w+?)(?:\/index)?\.html/.exec(link) ?? []
   const title = titles[page.replace(/__DEPRECATED$/, '')]
@@ -81,7 +82,7 @@ export function chapterOf(link) {
   return page.endsWith('__DEPRECATED') ? `${title}, deprecated` : title
 }
 
-/** Folders of sources that say the same in other words. */
+/** The topic titles of source folders. */
 const folders = {
   addon: 'Calling C',
   arguments: 'Checks of arguments',
@@ -124,9 +125,9 @@ const folders = {
 }
 
 /**
- * The topic of each export: `{ name, kind, home, file, link, text, isClass }`. That of a C function is where its
- * docstring links to, and others have the one of most C functions that they name. An export that names none belongs to
- * the class whose name begins its own, or else to its folder.
+ * Returns the topic of each export: `{ name, kind, home, file, link, text, isClass }`. For a C function it is the
+ * chapter that its docstring links to. For another export it is the topic of most C functions that its text names. If
+ * its text names none, it belongs to the class whose name starts its own name, or else to its folder.
  */
 export function topicsOf(all) {
   const linked = new Map()
@@ -135,7 +136,7 @@ export function topicsOf(all) {
     if (!isRaw(one) || one.link === undefined) continue
     const topic = chapterOf(one.link)
     linked.set(one.name, topic)
-    // NVSHMEM has each of its functions once for every type: a file is what they have in common.
+    // NVSHMEM has a copy of each function for every type, and one file holds all copies. So the file is the topic.
     const isTyped = one.home === 'nvshmem-sys'
     topics.set(one, isTyped ? `${topic}: ${words(one.file.split('/').at(-1))}` : `${libraryOf(one)}${topic}`)
   }
@@ -179,7 +180,7 @@ function libraryOf({ home, file }) {
   return home === 'cuda-sys' && rest.length > 0 ? `${words(first)}: ` : ''
 }
 
-/** `graphNode` is `Graph node`. */
+/** Turns `graphNode` into `Graph node`. */
 function words(name) {
   const spaced = name
     .replace('.gen', '')

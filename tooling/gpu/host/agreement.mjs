@@ -1,6 +1,6 @@
-// Whether `shoal bench` says what nccl-tests and the NVSHMEM perftests say, in turns on the same GPUs. Both are built
-// here from their public sources, which the pack does not contain: SHOAL_NCCL_TESTS names the folder of nccl-tests,
-// SHOAL_NVSHMEM_TESTS that of NVSHMEM, whose perftests need Open MPI.
+// Checks that `shoal bench` reports the same as nccl-tests and the NVSHMEM perftests, run alternately on the same GPUs.
+// Both are built here from their public sources, which the pack does not contain: SHOAL_NCCL_TESTS names the folder of
+// nccl-tests, SHOAL_NVSHMEM_TESTS that of NVSHMEM. The perftests need Open MPI.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -30,7 +30,7 @@ for (const [compare, sources] of [
   try {
     compare(sources)
   } catch (error) {
-    // The other one is compared all the same.
+    // The other benchmark is still compared.
     console.error(error)
     process.exitCode = 1
   }
@@ -44,7 +44,7 @@ if (jsonFile) writeFileSync(jsonFile, JSON.stringify({ rounds, results, bars }))
 
 function compareNccl(sources) {
   const build = join(folder, 'nccl-tests')
-  // The same library for both; a wheel has its header in the folder beside.
+  // Both use the same library. A wheel has its header in the folder next to the library's.
   const library = nccl.load().path
   const home = process.env.NCCL_HOME || dirname(dirname(library))
   make(
@@ -93,8 +93,8 @@ function compareNccl(sources) {
     const words = place === 'inPlace' ? 'in place' : 'out of place'
     const isSmall = (bytes) => bytes <= 4096
     const small = greatestRatio(own, other, isSmall)
-    // A host whose processors are not alike has two speeds of small operations, and the medians may be of different
-    // ones.
+    // If the host's processors differ, small operations have two speeds, and each median may come from another speed.
+    // The least times can be compared even then.
     const best = greatestRatio(leasts(ours, pick), leasts(theirs, pick), isSmall)
     if (best !== undefined) console.log(`all-reduce of 8 B to 4 KiB, ${words}, quickest turns: ${best.toFixed(3)}`)
     const large = greatestRatio(own, other, (bytes) => bytes >= 16 * mebibyte)
@@ -110,7 +110,7 @@ function compareNvshmem(sources) {
   const home = process.env.NVSHMEM_PREFIX || dirname(dirname(library))
   const perftests = join(sources, 'perftest')
   const folders = [join(home, 'lib'), dirname(driver.load().path)]
-  // Not by their CMake files, which ask for more than the Python wheel of NVSHMEM has.
+  // NVSHMEM's CMake files need more than its Python wheel contains, so nvcc is called directly.
   for (const name of ['bw', 'latency']) {
     make('nvcc', [
       ...['-std=c++17', '-rdc=true', `-arch=sm_${major}${minor}`, '-DNVSHMEMTEST_MPI_SUPPORT'],
@@ -147,7 +147,7 @@ function compareNvshmem(sources) {
   bars.push(...atMost('put from 16 MiB, bandwidth against the perftests', greatestRatio(own, other, isLarge), 1.05))
 }
 
-/** Each once in every round; who goes first changes from round to round. */
+/** Runs both once in every round. The one that goes first changes from round to round. */
 function inTurns(their, our) {
   const [theirs, ours] = [[], []]
   for (let round = 0; round < rounds; round += 1) {
@@ -164,7 +164,7 @@ function shoalBench(test, words) {
   return JSON.parse(readFileSync(file, 'utf8'))
 }
 
-/** The folder of mpi.h. */
+/** Returns the folder of mpi.h. */
 function mpiHeaders() {
   const { stdout } = spawnSync('mpicc', ['--showme:incdirs'], { encoding: 'utf8' })
   const folders = [process.env.MPI_HOME && join(process.env.MPI_HOME, 'include'), ...(stdout ?? '').trim().split(/\s+/)]

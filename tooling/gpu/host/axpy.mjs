@@ -1,4 +1,4 @@
-// y = a * x + y over 2^24 + 3 elements, from PTX and from a cubin, every element compared bit for bit.
+// Computes y = a * x + y over 2^24 + 3 elements, from PTX and from a cubin, and compares every element bit for bit.
 import { randomInt } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { Device, DeviceBuffer, Module } from '@shoal/driver'
@@ -8,7 +8,7 @@ const block = 256
 const a = 2.5
 const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
 
-// Multiples of 2^-20 below 1: a * x is exact in float32, so the sum is rounded once, fused or not.
+// The inputs are multiples of 2^-20 below 1, so a * x is exact in float32. The sum is then rounded once, fused or not.
 const seed = randomInt(2 ** 31)
 const x = randomArray(seed)
 const y = randomArray(seed + 1)
@@ -52,7 +52,7 @@ async function runAxpy(device, image) {
   return { mismatches }
 }
 
-/** Pseudo-random multiples of 2^-20 in [-1, 1); the same for the same seed. */
+/** Returns pseudo-random multiples of 2^-20 in [-1, 1). The same seed gives the same numbers. */
 function randomArray(seed) {
   let state = seed
   const values = new Float32Array(length)

@@ -1,4 +1,4 @@
-// What the host is: recorded with every run, since figures mean nothing without it.
+// Describes the host. Every run records this, because figures mean nothing without it.
 import { spawnSync } from 'node:child_process'
 import { cpus, release } from 'node:os'
 
@@ -19,7 +19,7 @@ for name in sys.argv[1:]:
 print(json.dumps(found))
 `
 
-/** GPUs, driver, toolkit, Python packages and machine; what cannot be read is null. */
+/** Returns GPUs, driver, toolkit, Python packages and machine. A fact that cannot be read is null. */
 export function hostFacts() {
   return {
     gpus: gpus(),
@@ -35,7 +35,7 @@ export function hostFacts() {
 
 function gpus() {
   const columns = ['name', 'driver_version', 'memory.total', 'compute_cap']
-  // nvidia-smi shows all of the machine, jobs see what is named here.
+  // nvidia-smi shows all GPUs of the machine, but jobs see only those that this variable names.
   const visible = process.env.CUDA_VISIBLE_DEVICES
   const which = visible ? ['-i', visible] : []
   const text = output('nvidia-smi', [...which, `--query-gpu=${columns.join(',')}`, '--format=csv,noheader'])

@@ -1,5 +1,5 @@
-// The example gpt: its first steps against the reference and against PyTorch, then a training on all GPUs. gpt.mjs GPUS
-// [--json FILE]
+// Runs the example gpt: compares its first steps with the reference and with PyTorch, then trains on all GPUs. gpt.mjs
+// GPUS [--json FILE]
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), 'shoal-gpt-'))
 const isSoftware = process.env.SHOAL_DEVICE === 'sim'
 let failed = 0
 
-/** Runs a program on so many ranks. */
+/** Runs a program on `ranks` ranks. */
 function onRanks(ranks, name, words = []) {
   const shoal = join(scoped, 'cli', 'bin', 'shoal.js')
   const run = [shoal, 'run', '-n', String(ranks), program(name), ...words]
@@ -47,7 +47,7 @@ function compareWithTorch(losses) {
   const found = JSON.parse(stdout)
   for (const precision of ['float32', 'float64']) {
     const distance = Math.max(...found[precision].map((loss, step) => Math.abs(loss - losses[step])))
-    // Adam divides by what is nearly nothing at first: digits that differ grow.
+    // Adam first divides by numbers close to zero, so small differences grow.
     const isNear = found[precision].length === losses.length && distance < 1e-3
     if (!isNear) failed += 1
     console.log(
@@ -66,7 +66,7 @@ try {
   }
   results.torch = compareWithTorch(results.losses[1])
 
-  // JavaScript is learnt where no other text is at hand.
+  // The model trains on JavaScript if the host has no other text.
   const texts = readdirSync(scoped).flatMap((name) => {
     const dist = join(scoped, name, 'dist')
     try {
@@ -74,7 +74,7 @@ try {
         .filter((each) => each === 'index.js')
         .map((each) => join(dist, each))
     } catch {
-      return [] // has no dist
+      return [] // this package has no dist
     }
   })
   const text = join(folder, 'text.txt')

@@ -1,6 +1,6 @@
-// The tests of PTX instructions of the software device, built against the driver that is here: kernels of one
-// instruction each with thousands of operands, whose results are compared with references. Each test is a process of
-// its own, since some lose the context.
+// Builds the software device's tests of PTX instructions against this host's driver. Each kernel has one instruction
+// with thousands of operands, and the results are compared with references. Each test is a process of its own, because
+// some tests lose the context.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
 const compiler = process.env.CXX || 'g++'
 const { path } = driver.load()
 const isSoftware = driver.rawSymbol('shoalSimDescribe') !== undefined
-/** What a context lost has nothing to do with, and what would hang, ends by itself. */
+/** The most seconds of a test. A test that hangs is stopped, and a lost context affects no other test. */
 const secondsOfTest = 120
 
 const folder = mkdtempSync(join(tmpdir(), 'shoal-instructions-'))
@@ -43,7 +43,7 @@ function run(program) {
     const options = { encoding: 'utf8', env: environment, timeout: secondsOfTest * 1000, maxBuffer: 2 ** 26 }
     const { stdout, status, signal } = spawnSync(file, [name], options)
     const [, word, words] = /^(ok|skipped|FAILED) \w+(?:: (.*?))?\n\d+ passed/ms.exec(stdout) ?? []
-    // How many forms the compiler there does not take.
+    // The number of forms that this host's compiler does not accept.
     const note = /^\d+ of \d+ forms .*$/m.exec(stdout)?.[0]
     const outcome = status === 0 && word === 'ok' ? 'ok' : word === 'skipped' ? 'skip' : 'fail'
     const error = outcome === 'fail' ? (words ?? `ended with ${signal ?? status}: ${stdout.slice(-2000)}`) : undefined

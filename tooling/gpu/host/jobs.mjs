@@ -1,4 +1,5 @@
-// The jobs of a GPU host. `command({ gpus, json, software })` gives the arguments of Node; `json` is where figures go.
+// The jobs of a GPU host. `command({ gpus, json, software })` returns the arguments of Node. The job writes its figures
+// to `json`.
 import { fileURLToPath } from 'node:url'
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url))
@@ -39,8 +40,8 @@ const conformance =
   ({ json }) => [file('node_modules/@shoal/conformance/dist/run.js'), '--json', json, ...which]
 
 /**
- * In the order in which they run. `limit` is in seconds; `kernels`: not on the software device, as they are compiled
- * for a GPU; `variables`: of which one at least has to be set.
+ * The jobs, in the order in which they run. `limit` is in seconds. A job with `kernels` does not run on the software
+ * device, because its kernels are compiled for a GPU. A job with `variables` needs at least one of them set.
  */
 export const jobs = [
   {
@@ -56,7 +57,7 @@ export const jobs = [
     limit: 300,
     command: conformance('--without', 'nvshmem', '--without', 'nccl matrix'),
   },
-  // What else there is of NCCL, for a run with another one.
+  // The remaining NCCL cases, for a run with another NCCL.
   {
     name: 'conformance-communicators',
     limit: 200,
@@ -65,19 +66,19 @@ export const jobs = [
   },
   { name: 'conformance-nccl', limit: 900, command: conformance('--filter', 'nccl matrix') },
   { name: 'conformance-nvshmem', limit: 600, command: conformance('--filter', 'nvshmem') },
-  // One list of cases, asked by a program in C++ that is built there and through the safe packages.
+  // One list of cases, run by a C++ program that is built on the host, and by the safe packages.
   {
     name: 'reference-values',
     limit: 180,
     command: ({ json }) => [file('node_modules/@shoal/conformance/dist/reference/run.js'), '--json', json],
   },
-  // The corpus of kernels, against references that know every bit.
+  // The corpus of kernels, compared with references bit for bit.
   {
     name: 'kernels',
     limit: 180,
     command: ({ json }) => [file('node_modules/@shoal/kernels/dist/run.js'), '--json', json],
   },
-  // Instruction by instruction, thousands of operands each.
+  // Each instruction, with thousands of operands.
   { name: 'instructions', limit: 900, command: ({ json }) => [file('instructions.mjs'), '--json', json] },
   // Takes many times as long as the suites alone.
   {
@@ -89,11 +90,11 @@ export const jobs = [
   },
   { name: 'resolve', limit: 60, command: sweep('resolve') },
   { name: 'sweep', limit: 120, command: sweep('sweep') },
-  // What may crash a driver has a process of its own.
+  // Each question that may crash a driver runs in a process of its own.
   { name: 'corners', limit: 400, gpus: 2, command: sweep('corners', '--include', file('instructions/include')) },
   { name: 'nccl-structs', limit: 90, command: () => [file('ncclStructs.mjs')] },
   { name: 'nccl-faults', limit: 60, command: ({ json }) => [file('ncclFaults.mjs'), '--json', json] },
-  // Its C program has faults of three PEs and more to show.
+  // Three GPUs, because some faults that the C program shows need at least three PEs.
   { name: 'nvshmem-faults', limit: 120, gpus: 3, command: ({ json }) => [file('nvshmemFaults.mjs'), '--json', json] },
   { name: 'demo', limit: 90, command: () => [demo] },
   { name: 'demo-ranks', limit: 120, command: ({ gpus }) => [demo, '--ranks', String(gpus)] },
@@ -101,7 +102,7 @@ export const jobs = [
   { name: 'shared-memory', limit: 60, command: () => [example('shared-memory', 'parent')] },
   { name: 'shared-memory-killed', limit: 60, command: () => [example('shared-memory', 'parent'), '--kill'] },
   { name: 'shared-memory-python', limit: 60, command: () => [example('shared-memory', 'withPython')] },
-  // On GPUs it asks for attribute and granularity, and stops.
+  // On GPUs this example reads the attribute and the granularity, and stops.
   { name: 'multicast', limit: 60, command: () => [example('multicast')] },
   {
     name: 'python-memory',
@@ -110,7 +111,7 @@ export const jobs = [
   },
   { name: 'node-and-python', limit: 90, gpus: 2, command: () => [example('node-and-python')] },
   { name: 'data-parallel-training', limit: 90, command: onRanks('data-parallel-training') },
-  // Sources in CUDA C++ that NVRTC compiles here; `conformance` has them, too.
+  // CUDA C++ sources that NVRTC compiles on the host. `conformance` contains them too.
   { name: 'sources', limit: 120, inGroups: false, command: conformance('--filter', 'driver compile') },
   { name: 'gpt', limit: 400, command: ({ gpus, json }) => [file('gpt.mjs'), String(gpus), '--json', json] },
   {
@@ -127,7 +128,7 @@ export const jobs = [
   { name: 'nvshmem-lost', limit: 180, gpus: 2, command: () => [file('nvshmemLost.mjs')] },
   { name: 'launchers', limit: 200, gpus: 2, command: ({ gpus }) => [file('launchers.mjs'), String(gpus)] },
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
-  // A process stays on the processor on which it began, and some of them are slower: hence several.
+  // A process stays on the processor where it started, and some processors are slower, so several processes run.
   { name: 'bench-gpu', limit: 400, command: bench('gpu', '--rounds', '4', '--processes', '7') },
   { name: 'bench-graphs', limit: 200, command: bench('graphs', '--rounds', '4', '--processes', '7') },
   { name: 'bench-captured-step', limit: 150, command: bench('captured-step', '--rounds', '6', '--processes', '11') },
@@ -138,7 +139,7 @@ export const jobs = [
   { name: 'bench-memory', limit: 300, command: bench('memory', '--rounds', '15') },
   { name: 'bench-nccl', limit: 240, gpus: 2, command: bench('nccl', '--rounds', '9') },
   { name: 'bench-nvshmem', limit: 240, gpus: 2, command: bench('nvshmem', '--rounds', '9') },
-  // Some of it, where there is little time.
+  // A part of the jobs above, for short runs.
   {
     name: 'bench-nccl-process',
     limit: 150,
@@ -161,7 +162,7 @@ export const jobs = [
     name: 'agreement',
     limit: 1200,
     gpus: 2,
-    // The sources of other benchmarks, which it builds.
+    // The folders with the sources of other benchmarks, which the job builds.
     variables: ['SHOAL_NCCL_TESTS', 'SHOAL_NVSHMEM_TESTS'],
     command: ({ json }) => [file('agreement.mjs'), '--json', json],
   },

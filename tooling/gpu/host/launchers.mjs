@@ -1,4 +1,4 @@
-// Ranks that other launchers start: mpirun and torchrun of this host, with NCCL and with NVSHMEM.
+// Tests ranks that other launchers start: mpirun and torchrun of this host, with NCCL and with NVSHMEM.
 import { spawn, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -21,7 +21,7 @@ const programs = {
 }
 const environment = {
   ...process.env,
-  // mpirun asks root to say so.
+  // mpirun refuses to run as root without these.
   OMPI_ALLOW_RUN_AS_ROOT: '1',
   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1',
 }

@@ -1,4 +1,4 @@
-// Prints as JSON which libraries Shoal finds on this host, where and in which version.
+// Prints as JSON which libraries Shoal finds on this host, with path and version.
 import { probe } from '@shoal/ffi'
 import '@shoal/cuda-sys'
 import '@shoal/driver'

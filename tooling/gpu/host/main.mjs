@@ -1,5 +1,5 @@
-// Runs jobs one after another, each with its time limit, and writes results.json after each, so that a
-// run cut short keeps what it had.
+// Runs jobs one after another, each with its time limit. Writes results.json after each job, so a run that is stopped
+// keeps its results.
 import { spawn, spawnSync } from 'node:child_process'
 import {
   appendFileSync,
@@ -50,7 +50,7 @@ const report = {
   libraries: libraries(),
   jobs: [],
 }
-// A job left behind would work on under the next one's figures.
+// A job that is left running would disturb the next job's figures.
 let running
 for (const [signal, number] of [
   ['SIGINT', 2],
@@ -77,12 +77,12 @@ function jobEnvironment() {
   const { SHOAL_DEVICE: _, ...inherited } = process.env
   const common = {
     ...inherited,
-    // NVLink multicast can put a shared host out of service.
+    // NVLink multicast can make a shared host unusable.
     NCCL_NVLS_ENABLE: '0',
     NVSHMEM_DISABLE_NVLS: '1',
     ...(packedNccl ? { SHOAL_NCCL_LIBRARY: join(here, '..', 'libnccl.so.2') } : {}),
   }
-  // A GPU test that finds no GPU there must fail.
+  // A GPU test must fail if it finds no GPU.
   return software
     ? { ...common, SHOAL_DEVICE: 'sim' }
     : { ...common, SHOAL_EXPECT_GPU: '1', SHOAL_KERNELS: join(here, 'kernels') }
@@ -125,7 +125,7 @@ async function runJob({ name, limit, gpus: needed = 1, kernels = false, variable
   return { name, status, seconds, reason, output: output.slice(-20_000), data }
 }
 
-/** Runs Node in a process group of its own, so that a job that hangs goes with its children. */
+/** Runs Node in a process group of its own, so that killing a job that hangs also kills its children. */
 function spawnLimited(nodeArguments, limit) {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, nodeArguments, {
@@ -163,7 +163,7 @@ function libraries() {
   return JSON.parse(result.stdout)
 }
 
-/** Kernels that the packing machine could not compile are compiled here. */
+/** Compiles the kernels that the packing machine could not compile. */
 function makeKernels() {
   const sources = readdirSync(join(here, 'kernels')).filter((file) => file.endsWith('.cu'))
   for (const name of sources.map((file) => file.slice(0, -'.cu'.length))) {

@@ -1,10 +1,11 @@
-/* Tests what NCCL gets wrong, from C: `ncclFaults LIBNCCL`.
+/*
+ * Tests from C what NCCL does wrong: `ncclFaults LIBNCCL`.
  *
- * One rank: every type with sum, avg and preMulSum over many counts, in place and not. Two ranks of one process, where
- * there are two GPUs: parts of many sizes, in plain memory and in symmetric windows. Prints a line of JSON for each
- * trial, and one before them with the version. What is in a line is explained at `report`.
+ * One rank: every type with sum, avg and preMulSum over many counts, in place and out of place. Two ranks of one
+ * process, if there are two GPUs: parts of many sizes, in plain memory and in symmetric windows. First prints one line
+ * of JSON with the version, then one line for each trial. `report` explains the fields.
  *
- * `ncclFaults LIBNCCL COLLECTIVE OP DTYPE COUNT`, in their numbers: one trial of two ranks in windows, which may end
+ * `ncclFaults LIBNCCL COLLECTIVE OP DTYPE COUNT`, all as numbers: one trial of two ranks in windows, which may break
  * the communicator.
  */
 #include "library.h"
@@ -59,7 +60,7 @@ static void load(const char* path) {
   OPTIONAL_FUNCTIONS(LOAD_OPTIONAL)
 }
 
-/* ncclDataType_t in its order. Of floats: bits of the mantissa and bias of the exponent. */
+/* The values of ncclDataType_t in order. Floats have the bits of the mantissa and the bias of the exponent. */
 static const struct type {
   const char* name;
   int bytes, mantissa, bias;
@@ -74,7 +75,7 @@ enum { NCCL_INT32 = 2, HOST_SCALAR = 1, SYMMETRIC_WINDOW = 1, UNTOUCHED = 0xa5 }
 enum collective { ALL_REDUCE, REDUCE, REDUCE_SCATTER, ALL_GATHER };
 static const char* const collective_names[] = {"allReduce", "reduce", "reduceScatter", "allGather"};
 
-/* Whole numbers from 1 to 10, which every type has exactly. */
+/* Encodes a whole number from 1 to 10, which every type holds exactly. */
 static void encode(const struct type* type, unsigned number, uint8_t* out) {
   uint64_t bits = number;
   if (type->mantissa > 0) {
@@ -115,12 +116,12 @@ static size_t send_count(const struct trial* trial) {
   return trial->collective == REDUCE_SCATTER ? trial->count * (size_t)trial->world : trial->count;
 }
 
-/* What a rank has at an index. All the same where it is divided by the number of ranks. */
+/* The element that a rank sends at an index. For averages all ranks send the same. */
 static unsigned given_value(const struct trial* trial, int rank, size_t index) {
   return value_of(trial->op == AVG ? 0 : rank, index);
 }
 
-/* What has to be at an index of the receive buffer of a rank. */
+/* The element that a rank must receive at an index. */
 static unsigned expected_value(const struct trial* trial, int rank, size_t index) {
   if (trial->collective == ALL_GATHER) return value_of((int)(index / trial->count), index % trial->count);
   if (trial->collective == REDUCE_SCATTER) index += (size_t)rank * trial->count;
@@ -129,7 +130,7 @@ static unsigned expected_value(const struct trial* trial, int rank, size_t index
   return trial->op == PRE_MUL_SUM ? 2 * sum : trial->op == AVG ? sum / (unsigned)trial->world : sum;
 }
 
-/* The buffers of a rank are the halves of one piece of memory, with 16 elements before and behind each. */
+/* The two buffers of a rank are the halves of one allocation. 16 guard elements surround each buffer. */
 static const size_t half = MOST_BYTES;
 static size_t guard_of(const struct trial* trial) { return 16 * (size_t)types[trial->dtype].bytes; }
 
@@ -179,9 +180,11 @@ static void fill(const struct trial* trial, int rank) {
   CUDA(cudaMemset(memory + half, UNTOUCHED, received + 2 * guard));
 }
 
-/* A line of JSON: `outcome` is right, refused or wrong. Where something is wrong, `wrong` counts the elements of this
- * rank that are, `first` is the first of them, and `found` says what those elements hold: what was there before
- * ("untouched"), or something else. `beside` counts bytes that changed beside the buffer. */
+/*
+ * Prints a line of JSON. `outcome` is right, refused or wrong. If elements are wrong, `wrong` counts those of this
+ * rank, `first` is the first index, and `found` says what they hold: the previous content ("untouched") or something
+ * else. `beside` counts changed bytes around the buffer.
+ */
 static void report(const struct trial* trial, int rank, const char* outcome, const char* more) {
   const char* op = trial->op == NO_OP ? "null"
                    : trial->op == SUM ? "\"sum\""
@@ -233,7 +236,7 @@ static void check(const struct trial* trial, int rank) {
 
 static void select_rank(int rank) { CUDA(cudaSetDevice(rank)); }
 
-/* Makes a new communicator where NCCL is not usable after it refused something. */
+/* Creates a new communicator if NCCL cannot be used after it refused a call. */
 static void recover(void) {
   struct trial probe = {ALL_REDUCE, NCCL_INT32, SUM, 1, 0, 1, NULL};
   if (call(&probe, 0) == 0 && cudaStreamSynchronize(ranks[0].stream) == cudaSuccess) return;
@@ -269,7 +272,7 @@ static void run(const struct trial* trial) {
   }
 }
 
-/* Both ranks in windows, where NCCL may refuse. */
+/* Runs one trial with both ranks in windows, which NCCL may refuse. */
 static void run_once(const struct trial* trial) {
   fill_all(trial);
   NCCL(nccl.group_start());
@@ -309,7 +312,7 @@ static void close_ranks(int world) {
   }
 }
 
-/* Registering waits for the other rank, so that each has a thread. */
+/* Registration waits for the other rank, so each rank registers on its own thread. */
 static void* open_window(void* argument) {
   struct rank* self = argument;
   select_rank((int)(self - ranks));
@@ -343,7 +346,7 @@ static void one_rank(void) {
     for (size_t op = 0; op < sizeof ops / sizeof *ops; ++op) {
       for (size_t at = 0; at < sizeof counts / sizeof *counts; ++at) {
         for (enum collective collective = ALL_REDUCE; collective <= REDUCE_SCATTER; ++collective) {
-          /* All three work alike: one is enough where much is copied, and for sums. */
+          /* All three collectives share code, so one suffices for large counts and for sums. */
           if (collective != ALL_REDUCE && (counts[at] > 131109 || ops[op] == SUM)) continue;
           for (int in_place = 0; in_place < 2; ++in_place) {
             const struct trial trial = {collective, dtype, ops[op], counts[at], in_place, 1, NULL};
@@ -370,7 +373,7 @@ static void two_ranks(void) {
     for (size_t dtype = 0; dtype < sizeof dtypes / sizeof *dtypes; ++dtype) {
       for (size_t at = 0; at < sizeof sizes / sizeof *sizes; ++at) {
         const size_t bytes = (size_t)types[dtypes[dtype]].bytes;
-        /* The same sizes in bytes for every type, as far as it has them. */
+        /* All types use the same sizes in bytes, if a whole number of elements fits. */
         if (sizes[at] % bytes != 0 && sizes[at] > 64) continue;
         const size_t count = sizes[at] > 64 ? sizes[at] / bytes : sizes[at];
         const enum collective collectives[] = {ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER};
@@ -402,7 +405,7 @@ int main(int argc, char** argv) {
     on_each_rank(open_window);
     run_once(&trial);
     fflush(stdout);
-    /* What NCCL has refused may have left it unable to end. */
+    /* After NCCL refused a call, a normal exit may hang. */
     _exit(0);
   }
   printf("{\"version\":%d,\"devices\":%d,\"windows\":%s}\n", version, devices,

@@ -1,5 +1,5 @@
-// Compares the faults that a C program finds in this NCCL with those that the conformance suite leaves out as known:
-// both have to be the same.
+// Compares the faults that a C program finds in this NCCL with the known faults that the conformance suite skips. Both
+// lists must be the same.
 import { execFile, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
@@ -9,7 +9,7 @@ import { answersIn, withProgram } from './programs.mjs'
 
 const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
 
-/** Averages in windows: collective, op, dtype and count as numbers of the program. */
+/** Averages in windows: the program takes collective, op, dtype and count as numbers. */
 const average = (collective, dtype, count) => [collective, 4, dtype, count]
 const trialsThatMayEnd = [
   ...[6, 9, 7].flatMap((dtype) =>
@@ -22,7 +22,7 @@ if (process.env.SHOAL_DEVICE === 'sim')
   console.log('the software device has an NCCL of its own, which is right: nothing to ask')
 else compare(await ask())
 
-/** Runs the program; its lines are first what it runs on, then each rank's result of each trial. */
+/** Runs the program. Its first line describes the host, each other line is one rank's result of one trial. */
 function ask() {
   return withProgram('ncclFaults.c', async (program) => {
     const { path } = nccl.nccl.load()
@@ -30,7 +30,7 @@ function ask() {
     if (run.status !== 0) throw new Error(`the program ended with ${run.status ?? run.signal}: ${run.stderr}`)
     const [about, ...trials] = answersIn(run.stdout)
     if (about.devices >= 2 && about.windows) {
-      // Side by side, since each starts NCCL anew.
+      // These run at the same time, because each must start NCCL anew.
       const single = await Promise.all(trialsThatMayEnd.map((words) => askOne(program, path, words)))
       trials.push(...single.flat())
     }
@@ -47,7 +47,8 @@ function compare([{ version, devices, windows }, ...trials]) {
   const faults = trials.filter(({ outcome }) => outcome !== 'right')
   const known = trials.filter((trial) => isKnown(trial, version))
   const unknown = faults.filter((trial) => !isKnown(trial, version))
-  // Parts that overwrite each other are right where the right one is written last.
+  // If parts overwrite each other, the result is right when the right part is written last. So only plain memory counts
+  // here.
   const missing = known.filter(({ outcome, memory }) => outcome === 'right' && memory === 'plain')
   const where = devices < 2 ? 'one rank' : windows ? 'one rank, and two with windows' : 'one rank, and two'
   console.log(
@@ -77,7 +78,7 @@ function isKnown({ collective, dtype, op, count, inPlace, ranks, memory }, versi
   return knownFault(trial, { version, worldSize: ranks, inWindow: memory === 'window' }) !== undefined
 }
 
-/** Each kind of fault with the counts it came with, the most frequent kind first. */
+/** Returns each kind of fault with the counts that showed it, the most frequent kind first. */
 function kindsOf(faults) {
   const kinds = new Map()
   for (const { collective, op, dtype, count, inPlace, ranks, memory, outcome, found, status } of faults) {

@@ -1,11 +1,11 @@
-// Checks that NCCL reads the structs of nccl-sys: every field of its config, and structs by value of the device API.
-// NCCL prints what it read on stdout, so that is done in a process of its own, and this one compares.
+// Checks that NCCL reads the structs of nccl-sys: every field of its config, and structs that the device API takes by
+// value. NCCL prints what it read on stdout, so a child process makes the calls, and this process compares the output.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { NativeMemory, readCString } from '@shoal/ffi'
 import * as nccl from '@shoal/nccl-sys'
 
-/** A value for each field that no default has, and the words NCCL announces it with. */
+/** A value for each field that differs from every default, and the words that NCCL prints it with. */
 const fields = {
   blocking: [1, 'Blocking'],
   cgaClusterSize: [2, 'CGA cluster size'],
@@ -50,7 +50,8 @@ function ask() {
     answers.teams = [nccl.ncclTeamWorld(comm), nccl.ncclTeamLsa(comm), nccl.ncclTeamRail(comm)]
     const world = nccl.ncclTeam.allocate(answers.teams[0])
     answers.ranks = [nccl.ncclTeamRankToWorld(comm, world, 0), nccl.ncclTeamRankToLsa(comm, world, 0)]
-    // As a rank that only the arithmetic knows: world rank = rank in the team × stride, from where this one stands.
+    // This rank does not exist, but the arithmetic works: world rank = own world rank + (rank - own rank in the team) ×
+    // stride.
     const spread = nccl.ncclTeam.allocate({ nRanks: 4, rank: 2, stride: 3 })
     answers.far = nccl.ncclTeamRankToWorld(comm, spread, 3)
     answers.device = deviceCommunicator(comm)
@@ -65,7 +66,7 @@ function ask() {
   console.log(`\nanswers ${JSON.stringify(answers)}`)
 }
 
-/** A device communicator needs symmetric memory, which not every host allows; what it says is reported. */
+/** A device communicator needs symmetric memory, which not every host allows. Its answer is reported. */
 function deviceCommunicator(comm) {
   const requirements = nccl.initialNcclDevCommRequirements({ lsaBarrierCount: 2 })
   const device = NativeMemory.allocate(nccl.ncclDevComm.size)

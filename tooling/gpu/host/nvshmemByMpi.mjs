@@ -1,4 +1,4 @@
-// One PE of a job that MPI starts: puts into the next PE and checks what the one before has put.
+// One PE of a job that MPI starts. It puts into the next PE, and checks what the previous PE has put.
 import { Session } from '@shoal/nvshmem'
 
 const device = Number(process.env.OMPI_COMM_WORLD_LOCAL_RANK)

@@ -1,10 +1,10 @@
-/* Tests what NVSHMEM gets wrong, from C: `nvshmemFaults LIBCUDA LIBNVSHMEM PES`.
+/* Tests from C what NVSHMEM does wrong: `nvshmemFaults LIBCUDA LIBNVSHMEM PES`.
  *
- * Starts PES processes, one a PE. Prints a line of JSON for each PE's part of each question:
+ * Starts PES processes, one per PE. Prints a line of JSON for each PE's part of each question:
  *
- *   reduce          of 1 byte to 512 KiB, in place and not: which elements are wrong
- *   reduceScatter   the same, and how much of the memory that NVSHMEM keeps below the first buffer it changed
- *   afterwards      small reduceScatters on a team, each after a large one on another team; and without that one
+ *   reduce          of 1 byte to 512 KiB, in place and out of place: which elements are wrong
+ *   reduceScatter   the same, and how much of NVSHMEM's memory below the first buffer it changed
+ *   afterwards      small reduceScatters on a team, with and without a large one on another team before
  */
 #include "library.h"
 #include <cuda.h>
@@ -77,7 +77,7 @@ static void load(const char* cuda_path, const char* nvshmem_path) {
   }
 }
 
-/* A byte of what a PE gives, fresh for each question. */
+/* Returns one byte of a PE's input. Each question has new bytes. */
 static uint8_t given(unsigned seed, int of, size_t at) {
   uint64_t x = ((uint64_t)seed << 40) + ((uint64_t)of << 32) + at + 1;
   x *= 0x9e3779b97f4a7c15u;
@@ -94,7 +94,7 @@ static void prepare(unsigned seed, size_t source_bytes, size_t target_bytes, int
   nvshmem.barrier();
 }
 
-/* How many bytes of the target are not the xor of all, and how many behind it changed. */
+/* Counts the bytes of the target that are not the xor of all inputs, and the bytes after it that changed. */
 static size_t wrong_bytes(unsigned seed, size_t bytes, size_t from, size_t* first, size_t* beside) {
   size_t wrong = 0;
   *beside = 0;
@@ -110,7 +110,7 @@ static size_t wrong_bytes(unsigned seed, size_t bytes, size_t from, size_t* firs
 }
 
 static void say(const char* line) {
-  /* One write a line, so that the lines of the PEs do not mix. */
+  /* Each line is one write, so that the lines of the PEs do not mix. */
   if (write(STDOUT_FILENO, line, strlen(line)) < 0) exit(1);
 }
 
@@ -131,7 +131,7 @@ static void ask_reduce(int team, int width, size_t bytes, int in_place) {
   say(line);
 }
 
-/* `bytes` is the part of one PE. */
+/* `bytes` is the size of one PE's part. */
 static size_t reduce_scatter(int team, int width, size_t bytes, int* status) {
   const unsigned seed = next_seed++;
   size_t first, beside;
@@ -191,7 +191,7 @@ static void ask(void) {
     }
   }
   static const size_t parts[] = {4, 4096, 65536, 87376, 87384, 131072, 131080, 262144, 262144 * 3, MOST_BYTES};
-  /* First those that are not known to change other memory. */
+  /* The first questions are not known to change other memory. */
   ask_afterwards(0);
   ask_afterwards(65536);
   for (size_t at = 0; at < sizeof parts / sizeof *parts; ++at) ask_reduce_scatter(0, 2, parts[at]);
@@ -227,7 +227,7 @@ int main(int argc, char** argv) {
   if (argc != 4) return fprintf(stderr, "usage: nvshmemFaults LIBCUDA LIBNVSHMEM PES\n"), 2;
   pes = atoi(argv[3]);
   if (pes < 1 || pes > MOST_PES) return fprintf(stderr, "PES is from 1 to %d\n", MOST_PES), 2;
-  /* Forked before NVSHMEM is loaded. PE 0 makes the id, and serves it until it ends. */
+  /* The processes fork before NVSHMEM is loaded. PE 0 makes the id, and serves it until it ends. */
   int pipes[MOST_PES][2];
   for (int other = 1; other < pes && pe == 0; ++other) {
     if (pipe(pipes[other]) != 0) fail("pipe", "failed");

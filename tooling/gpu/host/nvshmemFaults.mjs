@@ -1,5 +1,5 @@
-// Compares the faults that nvshmemFaults.c finds in this NVSHMEM with those that the package prevents: both have to be
-// the same.
+// Compares the faults that nvshmemFaults.c finds in this NVSHMEM with the faults that the package prevents. Both lists
+// must be the same.
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { driver } from '@shoal/cuda-sys/driver'
@@ -9,7 +9,7 @@ import { answersIn, withProgram } from './programs.mjs'
 
 const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
 
-// Bytes, as NVSHMEM has them when nothing is said.
+// NVSHMEM's default sizes, in bytes.
 const scratch = 512 * 1024
 const round = scratch / 16
 
@@ -40,7 +40,7 @@ function check(answers) {
   const scatters = asked('reduceScatter').map((answer) => ({
     ...answer,
     known: hasNoRoom(answer),
-    // What others send; the own part stays where it is.
+    // Changed memory counts from half of the scratch area on: other PEs write there, the PE's own part stays in place.
     isWrong: answer.wrong > 0 || answer.status !== 0 || answer.changed > scratch / 2,
   }))
   const afterwards = asked('afterwards').map((answer) => ({
@@ -50,7 +50,7 @@ function check(answers) {
   }))
   const all = [...reductions, ...scatters, ...afterwards]
   const unknown = all.filter(({ known, isWrong }) => isWrong && !known)
-  // Of each kind that is known some are wrong, not all.
+  // A known kind of fault makes some results wrong, not all.
   const kinds = [
     ['reduce in place beyond a round', reductions],
     ['reduceScatter without room: writes beyond it', scatters],

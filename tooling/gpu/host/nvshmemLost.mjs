@@ -1,5 +1,5 @@
-// Kills one of two PEs, or lets it hang, at each of several points: the other one has to report that in time, refuse
-// what would hang, and end with its own exit status.
+// Kills or stops one of two PEs at several points. The other PE must report the loss in time, refuse calls that would
+// hang, and end with its own exit status.
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { nvshmemStatus, Session, UniqueId } from '@shoal/nvshmem'
@@ -46,7 +46,7 @@ async function runAll() {
   process.exitCode = failed === 0 ? 0 : 1
 }
 
-/** Runs PE 0 and PE 1; returns how PE 0 ended. */
+/** Runs PE 0 and PE 1. Returns how PE 0 ended. */
 async function runCase(name) {
   const children = [0, 1].map((rank) =>
     fork(self, ['pe', name, String(rank)], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] }),
@@ -66,7 +66,7 @@ async function runCase(name) {
   const late = setTimeout(() => children[0].kill('SIGKILL'), 45_000)
   const ended = await new Promise((resolve) => children[0].once('exit', (code, signal) => resolve({ code, signal })))
   clearTimeout(late)
-  // One that is stopped ends only by this, and its output with it.
+  // A stopped process and its output end only by this signal.
   children[1].kill('SIGKILL')
   await Promise.all(closed)
   return { ...ended, report, output }
@@ -89,7 +89,7 @@ async function runPe(name, rank) {
   if (isLost) end()
   if (how === 'comes late' && rank === 1) await new Promise((resolve) => setTimeout(resolve, timeout / 2))
   const start = performance.now()
-  // The kill takes a moment to be one.
+  // The signal takes a moment to end the process.
   if (rank === 0 && how === 'killed') await new Promise((resolve) => setTimeout(resolve, 300))
   const wait = { timeout: timeout }
   if (when.endsWith('barrier')) return report(start, session.barrierAll(wait), session)
@@ -100,7 +100,7 @@ async function runPe(name, rank) {
   return report(start, Session.init({ ...options, timeout: 30_000 }), session)
 }
 
-/** Reports how a wait ended and what is possible then, and ends with a status of its own. */
+/** Reports how a wait ended and which calls still work, then ends with a distinct exit status. */
 async function report(from, wait, session) {
   const error = await wait.then(
     () => 'nothing',

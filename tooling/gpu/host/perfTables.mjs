@@ -1,6 +1,6 @@
-// What other benchmarks print, as numbers, and what it has to agree with.
+// Parses the output of other benchmarks into numbers, and compares them.
 
-/** The rows of nccl-tests: bytes, and microseconds out of place and in place. */
+/** Returns the rows of nccl-tests: bytes, and microseconds out of place and in place. */
 export function rowsOfNcclTests(text) {
   return text.split('\n').flatMap((line) => {
     // size count type redop root | time algbw busbw #wrong | time algbw busbw #wrong
@@ -14,7 +14,7 @@ export function rowsOfNcclTests(text) {
   })
 }
 
-/** The rows of a table of the NVSHMEM perftests: bytes, and the first figure behind them. */
+/** Returns the rows of an NVSHMEM perftests table: bytes, and the first figure after them. */
 export function rowsOfPerftest(text) {
   return text.split('\n').flatMap((line) => {
     const words = line.split(/[|\s]+/).filter((word) => word !== '')
@@ -24,12 +24,12 @@ export function rowsOfPerftest(text) {
   })
 }
 
-/** Of each size the median over rounds, of what `pick` takes from a row. */
+/** Returns the median over rounds for each size. `pick` selects the value of a row. */
 export function medians(rounds, pick) {
   return ofEachSize(rounds, pick, (values) => values[(values.length - 1) >> 1])
 }
 
-/** Of each size the least over rounds, of what `pick` takes from a row. */
+/** Returns the least value over rounds for each size. `pick` selects the value of a row. */
 export function leasts(rounds, pick) {
   return ofEachSize(rounds, pick, (values) => values[0])
 }
@@ -43,8 +43,8 @@ function ofEachSize(rounds, pick, choose) {
 }
 
 /**
- * The greatest ratio of `ours` to `theirs` over the sizes that both have and `wanted` takes; undefined where there are
- * none.
+ * Returns the greatest ratio of `ours` to `theirs` over the sizes that both have and that `wanted` accepts, or
+ * undefined if there is no such size.
  */
 export function greatestRatio(ours, theirs, wanted) {
   const ratios = [...ours].flatMap(([bytes, value]) =>
@@ -53,7 +53,7 @@ export function greatestRatio(ours, theirs, wanted) {
   return ratios.length === 0 ? undefined : Math.max(...ratios)
 }
 
-/** A limit that a ratio has to keep; none where there is no ratio. */
+/** Returns the limit of a ratio in a list, or an empty list if there is no ratio. */
 export function atMost(what, value, limit) {
   return value === undefined ? [] : [{ what, value, limit, unit: '', side: 'at most', met: value <= limit }]
 }

@@ -1,14 +1,14 @@
-// Programs in C that are built where they run, and answer in lines of JSON.
+// Builds C programs on the host and reads their answers, which are lines of JSON.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** What these programs and those of the benchmark have in common. */
+/** Headers that these programs share with the benchmark's. */
 const sharedHeaders = fileURLToPath(new URL('node_modules/@shoal/bench/native', import.meta.url))
 
-/** Builds a program of this folder, calls `use` with its file, and removes it. */
+/** Builds a program of this folder, calls `use` with its path, and deletes it. */
 export async function withProgram(source, use) {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-program-'))
   try {
@@ -22,7 +22,7 @@ export async function withProgram(source, use) {
   }
 }
 
-/** The answers in an output: libraries may print between them. */
+/** Returns the answers in an output. Libraries may print other lines between them. */
 export function answersIn(text) {
   const lines = text.split('\n').filter((line) => line.startsWith('{'))
   return lines.map((line) => JSON.parse(line))

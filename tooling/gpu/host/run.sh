@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs Shoal's jobs on a GPU host without a network: run.sh FOLDER [--software] [--packed-nccl] [JOB …]
-# FOLDER gets results.json and log.txt. Without a job: all of them. --software tries the jobs on the
-# software device, where no GPU is. --packed-nccl takes the NCCL that was packed, not the host's.
+# Writes results.json and log.txt into FOLDER. Without a JOB, runs all jobs. --software tries the jobs on the software
+# device, on a host without a GPU. --packed-nccl uses the packed NCCL instead of the host's.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 if [ $# -lt 1 ]; then

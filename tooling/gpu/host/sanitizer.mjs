@@ -1,5 +1,5 @@
-// Runs the conformance suites of driver, runtime and NCCL under compute-sanitizer, which counts invalid accesses of
-// kernels, refused calls of the API apart, and memory that nobody gave back.
+// Runs the conformance suites of driver, runtime and NCCL under compute-sanitizer. The tool counts invalid accesses of
+// kernels and memory that was not freed. Refused API calls do not count.
 import { spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -10,15 +10,16 @@ const program = ['/usr/local/cuda/bin/compute-sanitizer', '/opt/cuda/bin/compute
   existsSync(file),
 )
 
-// Under the tool nothing is fast, which one case asks for; the three run at once, where another one asks what memory is
-// free; and a launch waits for its end, which a third one holds up until later calls were made.
+// These cases cannot pass under the tool. The first needs speed. The second reads the free memory, but all three runs
+// use the device at once. The third delays a launch until later calls, but under the tool a launch blocks until it
+// ends.
 const without = [
   'gives everything back without blocking',
   'leaves no descriptor and no memory',
   'is brought to the device in the order of the stream',
 ].flatMap((name) => ['--without', name])
-// What the suites ask wrongly on purpose is refused by the API, and is no error of memory. Of their child processes
-// some are killed with memory in use, and some have a kernel write where it may not.
+// The suites make wrong calls on purpose. The API refuses them, so they are not errors of memory. Some child processes
+// are killed while they use memory, and in some a kernel makes an illegal write, so the tool does not follow them.
 const options = ['--tool', 'memcheck', '--leak-check', 'full', '--report-api-errors', 'no', '--print-limit', '40']
 options.push('--target-processes', 'application-only')
 const runs = [
@@ -27,7 +28,7 @@ const runs = [
   ['nccl', '--filter', 'nccl', '--without', 'nccl matrix', '--without', 'nvshmem'],
 ]
 
-/** Runs one to its end; each has connections of its own to the tool. */
+/** Runs one suite to its end. Each run has its own port for its connections to the tool. */
 async function check([name, ...which], index) {
   const port = ['--port', String(49_152 + 100 * index)]
   const child = spawn(program ?? 'compute-sanitizer', [...options, ...port, process.execPath, suite, ...which])
@@ -45,7 +46,7 @@ async function check([name, ...which], index) {
   console.log(`${name}: ${cases}; ${errors} errors, ${result.leaks} allocations of ${result.leakedBytes} bytes leaked`)
   const isClean = status === 0 && errors === 0 && wasChecked && result.leaks === 0
   if (!isClean) {
-    // What the tool says, and of the cases those that failed, with their reasons.
+    // Keeps the tool's lines, and the failed cases with their reasons.
     let isOfFailure = false
     const told = output.split('\n').filter((line) => {
       if (/^(ok|skip|FAIL|\d)/.test(line)) isOfFailure = line.startsWith('FAIL')
@@ -56,7 +57,7 @@ async function check([name, ...which], index) {
   return { ...result, cases, wasChecked, isClean }
 }
 
-// At once, as each takes many times as long as the suite alone.
+// All run at once, because each takes many times as long as the suite alone.
 const results = await Promise.all(runs.map(check))
 if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify({ runs: results }, undefined, 2)}\n`)
 process.exitCode = results.every(({ isClean }) => isClean) ? 0 : 1

@@ -1,4 +1,4 @@
-// y = a * x + y, one element a thread.
+// y = a * x + y, one element per thread.
 extern "C" __global__ void axpy(float a, const float* x, float* y, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = a * x[i] + y[i];

@@ -1,4 +1,4 @@
-// A little of everything that a module and its functions can be asked about.
+// A kernel with each property that a module and its functions can be queried for.
 struct Pair {
   double first;
   int second;

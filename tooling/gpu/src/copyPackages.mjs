@@ -1,14 +1,14 @@
-// Copies built workspace packages and the npm packages they need into one flat node_modules.
+// Copies built workspace packages and the npm packages that they need into one flat node_modules.
 import { cpSync, existsSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, sep } from 'node:path'
 import { readJson, root, SetupError } from '../../setup/workspace.mjs'
 
-/** What a workspace package ships to the host, besides its package.json. */
+/** The parts of a workspace package that the host needs, in addition to its package.json. */
 const workspaceParts = ['answers', 'bin', 'dist', 'kernels', 'native', 'ptx', 'python', 'questions']
 /** Folders of npm packages that no program reads on linux-x64 with glibc. */
 const unusedFolders = new Set(['doc', 'docs', 'vendor', 'musl_x64', 'test', 'tests', 'node_modules'])
 
-/** Copies the packages in the folders `entries` with all they need at run time; returns the names. */
+/** Copies the packages in the folders `entries` with everything that they need at run time. Returns their names. */
 export function copyPackages(entries, target) {
   const workspace = workspacePackages()
   const copied = new Map()
@@ -29,7 +29,7 @@ export function copyPackages(entries, target) {
       else queue.push(...npmPackage(name, folder, manifest))
     }
   }
-  // The records of libraries are no package: those who read them import them by their path.
+  // The records of libraries are not a package. Their readers import them by path.
   cpSync(join(root, 'tooling', 'libraries'), join(target, '@shoal', 'libraries'), {
     recursive: true,
     filter: (file) => !/\.(d\.mts|ts)$/.test(file),
@@ -54,7 +54,7 @@ function copyWorkspacePackage(folder, place, manifest) {
   const { devDependencies: _, scripts: __, ...shipped } = manifest
   writeFileSync(join(place, 'package.json'), `${JSON.stringify(shipped, null, 2)}\n`)
   for (const part of workspaceParts) {
-    // The sources of a package that ships its binaries are of no use there.
+    // A package with prebuilt binaries does not need its sources on the host.
     if (part === 'native' && existsSync(join(folder, 'prebuilds'))) continue
     if (existsSync(join(folder, part))) {
       cpSync(join(folder, part), join(place, part), {
@@ -76,7 +76,7 @@ function copyNpmPackage(folder, place) {
   })
 }
 
-/** An npm package as pnpm lays it out: beside its dependent, or in the dependent's own node_modules. */
+/** Finds an npm package in pnpm's layout: next to its dependent, or in the dependent's own node_modules. */
 function npmPackage(name, dependent, manifest) {
   const real = realpathSync(dependent)
   const places = [join(real, 'node_modules', name), join(nodeModulesAbove(real), name)]
@@ -87,7 +87,7 @@ function npmPackage(name, dependent, manifest) {
   throw new SetupError(`${manifest.name} needs ${name}, which is not installed.`)
 }
 
-/** Of a package's native files, those for this platform. */
+/** Is true for a native package of this platform. */
 function isForHere({ cpu = [process.arch] }) {
   return cpu.includes(process.arch)
 }

@@ -1,6 +1,6 @@
 // Renders docs/hardware/costs.md from the kept results.
 
-/** The whole page, from what `readSettings` returns. */
+/** Renders the whole page. `settings` is the result of `readSettings`. */
 export function renderCosts(settings) {
   const lines = [
     '# What a call costs',
@@ -74,7 +74,7 @@ function waitsOf(job) {
   return [...lines, ...missedOf(job)]
 }
 
-/** A section of the jobs' figures, which is left out if none of them has any. */
+/** Renders a section with the jobs' figures, or nothing if no job has figures. */
 function section(title, jobs, remark = '') {
   const known = jobs.filter((job) => job?.figures?.length > 0)
   if (known.length === 0) return []
@@ -96,7 +96,7 @@ function collectives(setting) {
   return section('Small collectives, all devices in one process', [job], isBound)
 }
 
-/** What is awaited, beside the call that blocks. */
+/** Compares the awaited call with the blocking call. */
 function puts(setting) {
   return section('NVSHMEM from the host', [jobOf(setting, 'bench-nvshmem')], isBound)
 }
@@ -152,7 +152,7 @@ function ncclOf({ libraries }) {
   return libraries.find(({ id }) => id === 'nccl')?.version ?? 'none'
 }
 
-/** Three digits, and no more of them than needed. */
+/** Formats at most three digits. */
 function figure(value) {
   if (typeof value !== 'number' || !Number.isFinite(value)) return 'none'
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3)

@@ -1,6 +1,6 @@
-// Reduces the answer of a job to the figures that the pages of docs/hardware show, and to the names that tests look up.
+// Reduces a job's result to the figures that the pages of docs/hardware show, and the names that tests look up.
 
-/** The digest of a job's `data` and `output`, with only the fields that the job has. */
+/** Returns the digest of a job's `data` and `output`. It has only the fields that the job has. */
 export function digestOf({ name, data = {}, output = '' }) {
   const { cases, bars, results } = data
   return {
@@ -18,7 +18,7 @@ export function digestOf({ name, data = {}, output = '' }) {
   }
 }
 
-/** What a job counted, in words; undefined if the job counted nothing. */
+/** Describes in words what a job counted, or undefined if it counted nothing. */
 function summaryOf(data, output) {
   const { cases, summary, bars, resolve, sweep, interop, faults, kinds } = data
   if (cases) {
@@ -45,7 +45,10 @@ function summaryOf(data, output) {
   return lines > 0 ? `${lines} passed` : undefined
 }
 
-/** Names of passed cases by suite if `hasNames`, reasons of skips with their counts, failures in words. */
+/**
+ * Returns the names of passed cases by suite if `hasNames`, the reasons of skips with counts, and the failures in
+ * words.
+ */
 function casesOf(cases, hasNames) {
   const passed = {}
   const skipped = {}
@@ -61,13 +64,13 @@ function casesOf(cases, hasNames) {
 const smallBytes = 4096
 const jobsOfCosts = /^bench-(?:costs(?:-once)?|gpu|graphs|captured-step|nccl(?:-process)?|nvshmem|short-calls)$/
 
-/** The rows of `costs.md`: medians of each subject, and their ratios to C. */
+/** Returns the rows of `costs.md`: the medians of each subject, and their ratios to C. */
 function figuresOf(name, results) {
   const rows = Array.isArray(results) ? results : results?.cases
   if (!Array.isArray(rows) || !jobsOfCosts.test(name)) return undefined
   return rows
     .filter(({ layout, bytes, subjects = {} }) => {
-      // Only what costs the time of a call, not that of the bytes.
+      // Keeps the rows that measure the cost of a call, not of moving the bytes.
       if (name.startsWith('bench-nccl')) return layout === 'process' && bytes <= smallBytes
       return name !== 'bench-nvshmem' || 'awaited' in subjects
     })
@@ -105,7 +108,7 @@ const outcomes = {
   'refused with 4': 'ncclInvalidArgument',
 }
 
-/** The cells of the table of faults. Faults that differ only in collective, type and place share a row. */
+/** Returns the cells of the table of faults. Faults that differ only in collective, type and place share a row. */
 function faultRows(faults) {
   const rows = new Map()
   for (const [kind, counts] of Object.entries(faults)) {
@@ -129,7 +132,7 @@ function faultRows(faults) {
   ])
 }
 
-/** Faults of NVSHMEM in words. Of a program's output only the last line counts. */
+/** Describes faults of NVSHMEM in words. Only the last line of a program's output counts. */
 function nvshmemFaultsOf({ kinds = [], results }) {
   const without = (results?.nvshmem && results.without) ?? []
   const words = [
@@ -139,7 +142,7 @@ function nvshmemFaultsOf({ kinds = [], results }) {
   return words.length > 0 ? words : undefined
 }
 
-/** Nine digits. The pages show three, and fewer than nine would round twice. */
+/** Rounds to nine digits. The pages show three, and fewer than nine would round twice. */
 function rounded(value) {
   return typeof value === 'number' ? Number(value.toPrecision(9)) : value
 }

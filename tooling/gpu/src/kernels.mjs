@@ -1,9 +1,9 @@
-// Builds the kernels: PTX for any device since compute capability 7.5, cubin for the devices named here.
+// Builds the kernels: PTX for every device since compute capability 7.5, and a cubin for each device named here.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { capture } from '../../setup/workspace.mjs'
 
-/** Compute capabilities that get machine code of their own. */
+/** Compute capabilities that get machine code. */
 export const cubinArchitectures = ['sm_90']
 
 /** Compiles every .cu file of `source` into `target`: NAME.ptx and NAME.<architecture>.cubin. */

@@ -1,6 +1,6 @@
 // Renders docs/hardware/README.md from the kept results.
 
-/** The whole page, from what `readSettings` returns. */
+/** Renders the whole page. `settings` is the result of `readSettings`. */
 export function renderPage(settings) {
   const lines = [
     '# Results on hardware',
@@ -41,10 +41,10 @@ function datesOf(jobs) {
   return [...new Set([days[0], days.at(-1)])].join(' to ')
 }
 
-/** What ran, and how much of it passed. */
+/** Lists the jobs that ran, and how much of each passed. */
 function passes(settings) {
   const names = [...new Set(settings.flatMap(({ jobs }) => jobs.map(({ name }) => name)))].sort()
-  // Jobs that ended alike are a line.
+  // Jobs that ended in the same way share a row.
   const rows = []
   for (const name of names) {
     const cells = settings.map((setting) => cellOf(jobOf(setting, name)))
@@ -64,7 +64,7 @@ function cellOf(job) {
   return `**failed**: ${[job.reason, words].filter(Boolean).join('; ')}`
 }
 
-/** Whether a job ran to its end, but a figure of it is not what it has to be. */
+/** Is true if a job ran to its end, but one of its figures misses its limit. */
 function missesLimits({ status, bars = [] }) {
   return status !== 'failed' && bars.some(({ met }) => !met)
 }
@@ -86,7 +86,7 @@ function failures(settings) {
 
 const toC = /(?:,? ratio to|,? against) C$/
 
-/** Every figure that is a ratio to the same work in C. */
+/** Lists every figure that is a ratio to the same work in C. */
 function ratios(settings) {
   const found = new Map()
   eachJob(settings, (job, title) => {
@@ -114,7 +114,7 @@ function ratios(settings) {
   ]
 }
 
-/** Limits of figures that are no ratio to C; the table of ratios has the others. */
+/** Lists missed limits of figures that are not ratios to C. The table of ratios shows the others. */
 function missedLimits(settings) {
   const lines = eachJob(settings, (job, title) => {
     const missed = barsOf(job)
@@ -134,13 +134,13 @@ function missedLimits(settings) {
     : ['Other limits that were missed ([costs](costs.md) has those of single calls):', '', ...machines, '']
 }
 
-/** The limits of a job, but of those that costs.md tells of. */
+/** Returns the limits of a job, except the limits that costs.md shows. */
 function barsOf({ name, bars = [] }) {
   const told = ['bench-costs', 'bench-costs-once', 'bench-gpu', 'bench-nccl-process', 'bench-short-calls']
   return told.includes(name) ? [] : bars
 }
 
-/** What a program in C sees NCCL do wrong: the newest result of each version. */
+/** Lists the faults of NCCL that a C program finds: the newest result of each version. */
 function ncclFaults(settings) {
   const newest = new Map()
   eachJob(settings, (job) => {
@@ -162,7 +162,7 @@ function ncclFaults(settings) {
   ]
 }
 
-/** NCCL counts 2.28.3 as 22803. */
+/** Formats NCCL's version number: 22803 is 2.28.3. */
 function versionText(version) {
   return `${Math.floor(version / 10_000)}.${Math.floor(version / 100) % 100}.${version % 100}`
 }
@@ -180,12 +180,12 @@ function nvshmemFaults(settings) {
   return ['## Known faults of NVSHMEM', '', about, '', ...lines, '']
 }
 
-/** Calls `visit` with each job and the title of its setting; returns all results in one list. */
+/** Calls `visit` with each job and the title of its setting. Returns all results in one list. */
 function eachJob(settings, visit) {
   return settings.flatMap((setting, index) => setting.jobs.flatMap((job) => visit(job, titles(settings)[index])))
 }
 
-/** Short names of the settings: the number of GPUs, and what differs besides. */
+/** Returns short names of the settings: the number of GPUs, and what else differs. */
 function titles(settings) {
   const differ = (pick) => new Set(settings.map(pick)).size > 1
   const [hasModels, hasVersions] = [differ(({ gpu }) => gpu), differ((setting) => versionOf(setting, 'nccl'))]

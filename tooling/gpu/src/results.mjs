@@ -1,4 +1,4 @@
-// The data files of docs/hardware/results: made from what a host sent back, and read for the page.
+// Makes the data files of docs/hardware/results from a host's results, and reads them for the pages.
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { readJson, root, SetupError } from '../../setup/workspace.mjs'
@@ -40,8 +40,8 @@ function jobRecord(job) {
 }
 
 /**
- * Merges a record into the file of its setting, which is the kind and number of GPUs and the NCCL: of each job the
- * newest result stays, and one that ran stays where a newer one did not. Returns the file.
+ * Merges a record into the file of its setting: the kind and number of GPUs, and the NCCL. The newest result of each
+ * job is kept, and a job that did not run never replaces one that ran. Returns the file.
  */
 export function keepRecord({ started, commit, modified, jobs, ...facts }, folder = resultsFolder) {
   mkdirSync(folder, { recursive: true })
@@ -61,7 +61,7 @@ export function keepRecord({ started, commit, modified, jobs, ...facts }, folder
   return file
 }
 
-/** JSON with a line for each part that fits into 400 characters. */
+/** Formats JSON with one line for each part that fits into 400 characters. */
 function format(value, indent = '') {
   const short = JSON.stringify(value)
   if (value === null || typeof value !== 'object' || short.length <= 400) return short
@@ -75,7 +75,7 @@ function format(value, indent = '') {
   return `${open}\n${parts.join(',\n')}\n${indent}${close}`
 }
 
-/** All settings: by GPU and number of GPUs, then by NCCL. */
+/** Returns all settings, sorted by GPU, number of GPUs and NCCL. */
 export function readSettings(folder = resultsFolder) {
   if (!existsSync(folder)) return []
   const files = readdirSync(folder).filter((file) => file.endsWith('.json'))
@@ -84,7 +84,7 @@ export function readSettings(folder = resultsFolder) {
     .map((file) => readJson(join(folder, file)))
 }
 
-/** Leaves out the serials of GPUs, and of paths all but the name: neither is for publication. */
+/** Removes the serials of GPUs and shortens each path to its last name, because neither may be published. */
 function withoutPaths(value) {
   if (typeof value === 'string')
     return value

@@ -1,14 +1,14 @@
-// A CUDA library carries its GPU code once for each architecture. On a host with one kind of GPU the rest is
-// never loaded, so it can be blanked: the file keeps its size and its layout, but compresses to a fraction.
+// A CUDA library contains its GPU code once for each architecture. A host with one kind of GPU never loads the rest, so
+// the rest can be blanked. The file keeps its size and its layout, but compresses to a fraction.
 
 const fatBinaryMagic = 0xba55ed50
 const compiledCode = 2
 
 /**
- * A copy of an ELF library in which only GPU code compiled for one architecture is left.
+ * Copies an ELF library and keeps only GPU code compiled for one architecture.
  *
- * What is blanked: PTX, code for other architectures in `.nv_fatbin`, and all of `__nv_relfatbin`, which is the input
- * of the device linker that already ran. The headers stay, so that the sections can still be read.
+ * It blanks PTX, code for other architectures in `.nv_fatbin`, and all of `__nv_relfatbin`, which is the input of the
+ * device linker that already ran. The headers stay, so that the sections can still be read.
  *
  * @param {Buffer} library the file, ELF64 little-endian
  * @param {number} architecture as in `sm_90`: 90
@@ -36,7 +36,7 @@ export function slimLibrary(library, architecture) {
   return { library: slim, ...size }
 }
 
-/** Name → offset and size in the file. */
+/** Maps each section name to its offset and size in the file. */
 function sectionsOf(elf) {
   if (elf.readUInt32BE(0) !== 0x7f454c46 || elf[4] !== 2 || elf[5] !== 1) {
     throw new Error('not an ELF64 little-endian file')
@@ -62,7 +62,7 @@ function sectionsOf(elf) {
   return sections
 }
 
-/** The payloads of all fat binaries in a section, which follow one another at multiples of 8 bytes. */
+/** Yields the payloads of all fat binaries in a section. They follow each other at multiples of 8 bytes. */
 function* gpuCode(elf, { offset, size }) {
   const end = offset + size
   for (let at = offset; at + 16 <= end; ) {

@@ -23,7 +23,7 @@ it('programs of the GPU jobs load from the copied packages', { timeout: 120_000 
     })
     expect({ program, status, stderr }).toEqual({ program, status: 0, stderr: '' })
   }
-  // Lists and answers are read when they are needed.
+  // The package reads its lists and answers only when it needs them.
   const corners = join(folder, 'node_modules/@shoal/sweep/dist/askCorners.js')
   const script = `const { recordedAnswers } = await import(${JSON.stringify(corners)}); recordedAnswers('cuda')`
   expect(spawnSync(process.execPath, ['--input-type=module', '-e', script]).status).toBe(0)

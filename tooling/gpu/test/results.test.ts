@@ -81,7 +81,7 @@ describe('results of a GPU host', () => {
     inFolder((folder) => {
       const keep = (changes: object) => keepRecord(recordOf({ ...report(), ...changes }), folder)
       keep({ started: recent, ...jobsOf({ name: 'demo', status: 'passed', seconds: 2, output: 'second' }) })
-      // Older, and not run: neither replaces a result.
+      // An older result, and a job that did not run: neither replaces a result.
       keep({ started: old, ...jobsOf({ name: 'demo', status: 'failed', seconds: 1, output: 'first' }) })
       keep({ started: recent, ...jobsOf({ name: 'demo', status: 'not run', seconds: 0, reason: 'no GPU' }) })
       keep({ started: old, ...jobsOf({ name: 'axpy', status: 'passed', seconds: 1 }) })
@@ -125,7 +125,7 @@ function inFolder(work: (folder: string) => void): void {
   }
 }
 
-/** The page of one run, of these jobs. */
+/** Renders the page of one run with these jobs. */
 function pageOf(jobs: object[] = report().jobs, changes: object = {}): string {
   let page = ''
   inFolder((folder) => {
@@ -310,7 +310,7 @@ describe('the rendered page of call costs', () => {
     )
     expect(page).toContain('Without CuPy.')
     expect(page).toContain('- launch and await, ratio to C: 1.31 (at most 1.3)')
-    // On a driver that does nothing a ratio says nothing.
+    // On the null driver a ratio has no meaning.
     expect(page).toContain('| fill | µs | 10.0 | 600 |')
     expect(page).toContain('| `@shoal/x` | 24.0 | 0.400 | 8.00 |')
     expect(page).toContain('| an empty package | 1.00 | 0.0200 | – |')

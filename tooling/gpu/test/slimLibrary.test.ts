@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { slimLibrary } from '../src/slimLibrary.mjs'
 
-/** An entry of a fat binary: 64 bytes of header, then the code. */
+/** Makes an entry of a fat binary: 64 bytes of header, then the code. */
 function code(kind: number, architecture: number, bytes: Buffer): Buffer {
   const header = Buffer.alloc(64)
   header.writeUInt16LE(kind, 0)
@@ -22,7 +22,7 @@ function fatBinary(...entries: Buffer[]): Buffer {
   return Buffer.concat([header, body, end])
 }
 
-/** An ELF file of just these sections and their names. */
+/** Makes an ELF file of only these sections and their names. */
 function elf(sections: Record<string, Buffer>): Buffer {
   const all = [...Object.entries({ '': Buffer.alloc(0), ...sections }), ['.shstrtab', Buffer.alloc(0)] as const]
   const names = Buffer.from(all.map(([name]) => `${name}\0`).join(''), 'latin1')

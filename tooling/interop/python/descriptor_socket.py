@@ -6,8 +6,8 @@ A message is
     4 bytes    number of descriptors, little-endian
     …          the data
 
-and the descriptors travel with its first bytes (SCM_RIGHTS). What Shoal's sendHandle() sends is one such message: the
-handle as JSON, and its descriptor.
+and the descriptors travel with its first bytes (SCM_RIGHTS). Shoal's sendHandle() sends one such message: the handle
+as JSON, and its descriptor.
 """
 
 import json
@@ -26,25 +26,25 @@ class DescriptorSocket:
 
     @classmethod
     def connect(cls, path):
-        """Connects to a DescriptorServer of Node; a path that starts with NUL is in the abstract name space."""
+        """Connects to a DescriptorServer of Node. A path that starts with NUL is in the abstract name space."""
         connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connected.connect(path)
         return cls(connected)
 
     @classmethod
     def adopt(cls, descriptor):
-        """Takes over a socket that the parent process handed on."""
+        """Takes over a socket that was inherited from the parent process."""
         return cls(socket.socket(fileno=descriptor))
 
     def send(self, data=b"", descriptors=()):
         frame = HEADER.pack(len(data), len(descriptors)) + data
         sent = socket.send_fds(self.socket, [frame], list(descriptors))
-        # Sending nothing would fail where the other side has all of it and is gone.
+        # An empty send would fail if the other side received everything and closed.
         if sent < len(frame):
             self.socket.sendall(frame[sent:])
 
     def receive(self):
-        """The next message: its data and its descriptors, which are the caller's to close."""
+        """Returns the next message: its data and its descriptors, which the caller must close."""
         descriptors = []
         try:
             length, count = HEADER.unpack(self._read(HEADER.size, descriptors))
@@ -64,12 +64,13 @@ class DescriptorSocket:
         return json.loads(data), descriptors
 
     def send_handle(self, descriptor, content, byte_length, device_uuid):
-        """What Shoal's receiveHandle() takes. The descriptor stays the caller's to close."""
+        """Sends what Shoal's receiveHandle() expects. The caller must still close the descriptor."""
         facts = {"type": "posix-fd", "content": content, "byteLength": byte_length, "deviceUuid": device_uuid}
         self.send_json(facts, [descriptor])
 
     def receive_handle(self, content):
-        """What Shoal's sendHandle() sent: the descriptor, the caller's to close, and what is known of it."""
+        """Receives what Shoal's sendHandle() sent: the descriptor, which the caller must close, and its facts."""
+
         facts, descriptors = self.receive_json()
         if facts.get("type") == "posix-fd" and facts.get("content") == content and len(descriptors) == 1:
             return descriptors[0], facts

@@ -1,4 +1,4 @@
-"""The functions of the CUDA driver that shared memory needs, through ctypes: no package besides Python."""
+"""The functions of the CUDA driver that shared memory needs, through ctypes, without any other package."""
 
 import ctypes
 from ctypes import POINTER, Structure, byref, c_char, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_ushort, c_void_p
@@ -8,7 +8,7 @@ PINNED = 1
 DEVICE = 1
 READ_WRITE = 3
 LAZY_PEER_ACCESS = 1
-# Byte by byte, 255 minus it: a table for bytes.translate.
+# Maps each byte to 255 minus it, for bytes.translate.
 INVERTED = bytes(range(255, -1, -1))
 
 
@@ -135,7 +135,7 @@ class LibCuda:
         return None
 
     def uuid(self):
-        """As nvidia-smi writes it, and Shoal."""
+        """Returns the UUID in the format of nvidia-smi and Shoal."""
         uuid = Bytes16()
         self._call("cuDeviceGetUuid", byref(uuid), self.device)
         text = bytes(uuid.bytes).hex()
@@ -144,7 +144,7 @@ class LibCuda:
     def synchronize(self):
         self._call("cuCtxSynchronize")
 
-    # What is in the memory
+    # The content of memory
 
     def read(self, address, length):
         data = (c_char * length)()
@@ -156,7 +156,7 @@ class LibCuda:
         self.synchronize()
 
     def invert(self, address, length):
-        """Turns every byte into 255 minus it."""
+        """Replaces every byte by 255 minus it."""
         self.write(address, self.read(address, length).translate(INVERTED))
 
     # Plain memory
@@ -170,7 +170,7 @@ class LibCuda:
         self._call("cuMemFree_v2", address)
 
     def allocation_of(self, address):
-        """The start of the allocation that an address lies in."""
+        """Returns the start of the allocation that contains an address."""
         start, length = Address(), c_size_t()
         self._call("cuMemGetAddressRange_v2", byref(start), byref(length), address)
         return start.value
@@ -178,7 +178,7 @@ class LibCuda:
     # Legacy IPC
 
     def ipc_handle(self, address):
-        """For the start of an allocation: the handle stands for all of it."""
+        """Requires the start of an allocation, because the handle means the whole allocation."""
         handle = Bytes64()
         self._call("cuIpcGetMemHandle", byref(handle), address)
         return bytes(handle.bytes)
@@ -209,13 +209,14 @@ class LibCuda:
         return descriptor.value
 
     def import_memory(self, descriptor):
-        """The descriptor goes in place of the pointer."""
+        """The driver takes the descriptor in place of a pointer."""
         handle = Handle()
         self._call("cuMemImportFromShareableHandle", byref(handle), descriptor, POSIX_FILE_DESCRIPTOR)
         return handle.value
 
     def map(self, handle, length):
-        """Maps all of it, gives this device access and keeps nothing but the mapping."""
+        """Maps the whole allocation, gives this device access, and releases everything but the mapping."""
+
         address = Address()
         self._call("cuMemAddressReserve", byref(address), length, 0, 0, 0)
         self._call("cuMemMap", address, length, 0, handle, 0)

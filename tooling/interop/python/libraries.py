@@ -1,4 +1,4 @@
-"""The same things done by Python's CUDA libraries. What a library has no words for is left to the driver (LibCuda)."""
+"""The same tasks with Python's CUDA libraries. The driver (LibCuda) does what a library has no function for."""
 
 import importlib.metadata
 
@@ -6,7 +6,7 @@ from libcuda import LibCuda
 
 
 class CuPy(LibCuda):
-    """CuPy opens and gives out IPC handles itself; mapped memory becomes a CuPy array."""
+    """CuPy opens and exports IPC handles itself. Mapped memory becomes a CuPy array."""
 
     name = "CuPy"
 
@@ -57,7 +57,7 @@ class CuPy(LibCuda):
 
 
 class CudaArray:
-    """What the CUDA array interface wants to be told of memory."""
+    """Describes memory as the CUDA array interface requires."""
 
     def __init__(self, address, length):
         self.__cuda_array_interface__ = {
@@ -70,7 +70,7 @@ class CudaArray:
 
 
 class PyTorch(LibCuda):
-    """Mapped memory becomes a tensor; memory of a tensor is what is given out."""
+    """Mapped memory becomes a tensor. Exports use the memory of a tensor."""
 
     name = "PyTorch"
 
@@ -112,7 +112,8 @@ class PyTorch(LibCuda):
 
 
 class CudaBindings(LibCuda):
-    """NVIDIA's cuda.bindings, for everything but the name of an error."""
+    """NVIDIA's cuda.bindings, for everything except the names of errors."""
+
 
     name = "cuda.bindings"
 

@@ -2,13 +2,13 @@
 
     peer.py SOCKET LIBRARY LIBCUDA
 
-SOCKET is the path a DescriptorServer of Node listens at, LIBRARY one of libcuda, cuda.bindings, CuPy and PyTorch, LIBCUDA
-the file of the CUDA driver. Every request is a JSON object, and so is every answer: {"error": …} when something failed.
+SOCKET is the path of a DescriptorServer of Node. LIBRARY is libcuda, cuda.bindings, CuPy or PyTorch. LIBCUDA is the file
+of the CUDA driver. Requests and answers are JSON objects. If a request fails, its answer is {"error": …}.
 
-    import ipc|descriptor|pool    takes memory of Node, compares it with the sha256 it was told, and inverts every byte
-    export ipc|descriptor|pool    makes memory of random bytes and gives it to Node
-    check                         compares exported memory with the inverse of what it was
-    release                       gives back what is imported or exported
+    import ipc|descriptor|pool    takes memory of Node, compares it with the sent sha256, and inverts every byte
+    export ipc|descriptor|pool    makes memory of random bytes and shares it with Node
+    check                         compares exported memory with the inverse of its first content
+    release                       frees the imported or exported memory
 """
 
 import base64
@@ -120,7 +120,7 @@ class Peer:
         self.releases.append(lambda: self.library.destroy_pool(pool))
         address = self.library.allocate_from(pool, length)
         self.releases.append(lambda: self.library.free_to_pool(address))
-        # The driver gives out pointers only of a pool that it gave out.
+        # The driver exports pointers only from an exported pool.
         descriptor = self.library.export_pool(pool)
         try:
             data = base64.b64encode(self.library.export_pointer(address)).decode()
@@ -176,7 +176,8 @@ def main():
         except Exception as error:
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"}
-        # An export has answered, with its descriptor.
+        # An export has already answered, because its descriptor goes with the answer.
+
         if answer is not None:
             socket.send_json(answer)
 

@@ -17,7 +17,7 @@ import {
 } from '@shoal/driver'
 import { answerTimeout, type PythonPeer } from './pythonPeer.js'
 
-/** How memory goes from one process to the other. */
+/** How one process shares memory with the other. */
 export type SharingMethod = 'ipc' | 'descriptor' | 'pool'
 export const sharingMethods: readonly SharingMethod[] = ['ipc', 'descriptor', 'pool']
 
@@ -29,18 +29,18 @@ export const methodTitles: Readonly<Record<SharingMethod, string>> = {
 
 type Bytes = DeviceBuffer<'u8'>
 const handleTransfer = { timeout: answerTimeout }
-/** No multiple of anything, where the method allows that. */
+/** No multiple of a page or granule. The method `descriptor` needs whole granules instead. */
 const oddBytes = 3 * 1024 * 1024 + 77
 
-/** What one side lets the other use, on this side. */
+/** Memory that one side shares, as the other side sees it. */
 interface Shared {
   readonly buffer: Bytes
   release(): void
 }
 
 /**
- * Node makes memory of random bytes; Python uses it, compares and inverts it; Node compares. Resolves with its length.
- * @throws Error that says which side found what.
+ * Node makes memory of random bytes. Python compares and inverts it. Then Node compares. Resolves with the length.
+ * @throws Error that says which side found a difference
  */
 export async function nodeToPython(method: SharingMethod, device: Device, peer: PythonPeer): Promise<number> {
   const data = new Uint8Array(randomBytes(method === 'descriptor' ? granules(device) : oddBytes))
@@ -57,7 +57,7 @@ export async function nodeToPython(method: SharingMethod, device: Device, peer: 
   return data.length
 }
 
-/** The other way round: Python makes the memory, Node compares and inverts it, Python compares. */
+/** The other direction: Python makes the memory, Node compares and inverts it, then Python compares. */
 export async function pythonToNode(method: SharingMethod, device: Device, peer: PythonPeer): Promise<number> {
   await peer.request({ command: 'export', kind: method, bytes: method === 'descriptor' ? granules(device) : oddBytes })
   const { sha256, shared } = await importers[method](device, peer)
@@ -82,7 +82,7 @@ const exporters: Readonly<
   Record<SharingMethod, (device: Device, data: Uint8Array<ArrayBuffer>, peer: PythonPeer) => Promise<Shared>>
 > = {
   async ipc(device, data, peer) {
-    // A part of an allocation: the offset has to arrive, too.
+    // Shares a part of an allocation, so that the offset must arrive too.
     const whole = DeviceBuffer.allocate(device, 'u8', data.length + 512)
     const buffer = whole.slice(256, 256 + data.length).copyFromSync(data)
     await peer.request({ command: 'import', kind: 'ipc', handle: ipcMemoryHandle(buffer), sha256: checksum(data) })

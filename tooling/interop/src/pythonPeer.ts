@@ -7,16 +7,14 @@ const script = fileURLToPath(new URL('../python/peer.py', import.meta.url))
 const startTimeout = 120_000
 export const answerTimeout = 60_000
 
-/** What a Python library said of itself. */
+/** What a Python library reports about itself. */
 export interface PeerFacts {
   readonly library: string
   readonly version: string | null
   readonly python: string
 }
 
-/**
- * A Python program that uses one CUDA library. It connects to a socket of this process by its path, as any program can.
- */
+/** A Python program that uses one CUDA library. It connects to a socket of this process by path, as any program can. */
 export class PythonPeer {
   readonly facts: PeerFacts
   readonly socket: DescriptorSocket
@@ -28,7 +26,7 @@ export class PythonPeer {
     this.#child = child
   }
 
-  /** @throws Error when Python or the library is not there; it says which. */
+  /** @throws Error that says if Python or the library is missing */
   static async start(python: string, library: string, libcuda: string, path: string): Promise<PythonPeer> {
     const server = DescriptorServer.listen(path)
     const ended = new AbortController()
@@ -45,7 +43,7 @@ export class PythonPeer {
     failed.catch(() => ended.abort())
     try {
       const accepted = server.accept({ timeout: startTimeout, signal: ended.signal })
-      // Where the child is gone, that is the reason.
+      // If the child has ended, its error is the reason.
       const socket = await Promise.race([
         failed,
         accepted.catch((error: unknown) => (ended.signal.aborted ? failed : Promise.reject(error))),
@@ -60,17 +58,17 @@ export class PythonPeer {
     }
   }
 
-  /** Sends a request. Its answer comes after what the request itself is followed by. */
+  /** Sends a request. Its answer comes after any further messages of the request. */
   async request(request: object): Promise<void> {
     await this.socket.send({ bytes: Buffer.from(JSON.stringify(request)) }, { timeout: answerTimeout })
   }
 
-  /** The next answer. @throws Error with what went wrong in Python. */
+  /** Receives the next answer. @throws Error with the error that Python reported */
   async answer<T>(): Promise<T> {
     return receiveJson<T>(this.socket, answerTimeout)
   }
 
-  /** Ends the program: without its socket it has nothing to wait for. */
+  /** Ends the program. Without its socket it has nothing to wait for. */
   async close(): Promise<void> {
     const ended =
       this.#child.exitCode !== null || this.#child.signalCode !== null

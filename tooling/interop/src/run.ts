@@ -22,7 +22,7 @@ The exit status is 1 when anything was not as it should be; a library that is mi
 
 const allLibraries = ['libcuda', 'cuda.bindings', 'CuPy', 'PyTorch']
 
-/** What became of one exchange. */
+/** The result of one exchange. */
 interface Exchange {
   readonly library: string
   readonly direction: 'Node → Python' | 'Python → Node'
@@ -106,7 +106,7 @@ async function exchangeAll(
           exchanges.push({ ...about, bytes, milliseconds: Math.round(performance.now() - begin) })
         } catch (error) {
           exchanges.push({ ...about, error: messageOf(error) })
-          // The two are out of step, and Python may have lost its context.
+          // The two processes may now expect different messages, and Python may have lost its context.
           await peer.close()
           peer = await start(library)
         }
@@ -133,7 +133,7 @@ function print(device: Device, libraries: readonly LibraryOutcome[], exchanges: 
   }
 }
 
-/** Python loads the very file that this process loaded. */
+/** Returns the path of the library that this process loaded, so that Python loads the same file. */
 function libcudaPath(): string {
   const library = definedLibraries().find(({ id }) => id === 'cuda')
   if (library === undefined) throw new Error('no package has defined libcuda')

@@ -12,7 +12,7 @@ import { startPython } from './startPython.js'
 const run = fileURLToPath(new URL('../dist/run.js', import.meta.url))
 const folder = scratchFolder()
 
-/** recv_fds came with Python 3.9. */
+/** The program needs recv_fds, which Python has since 3.9. */
 function needsPython(context: TestContext): void {
   try {
     execFileSync('python3', ['-c', 'import socket; socket.recv_fds'], { stdio: 'pipe' })
@@ -58,7 +58,7 @@ describe('memory between Node and Python on the software device', () => {
     needsPython(context)
     needsSoftwareDevice(context)
     const json = join(folder, 'missing.json')
-    // Without site-packages there is no package but Python's own.
+    // Without site-packages only Python's own packages exist.
     const python = join(folder, 'python')
     writeFileSync(python, '#!/bin/sh\nexec python3 -S -E "$@"\n', { mode: 0o755 })
     const { status, stdout } = runInterop('--through', 'CuPy,libcuda', '--python', python, '--json', json)
@@ -66,7 +66,7 @@ describe('memory between Node and Python on the software device', () => {
     expect(stdout).toContain('FAILED  CuPy: in Python: the Python package cupy is missing')
     const { libraries: found, exchanges } = (JSON.parse(readFileSync(json, 'utf8')) as Report).interop
     expect(found).toHaveLength(2)
-    // What follows runs all the same.
+    // The exchanges after the failure still run.
     expect(exchanges.filter(({ error }) => error === undefined)).toHaveLength(6)
   })
 
@@ -76,7 +76,7 @@ describe('memory between Node and Python on the software device', () => {
     const json = join(folder, 'wrong.json')
     const python = join(folder, 'lying-python')
     const program = join(folder, 'lying.py')
-    // Every write to the device has its last byte changed.
+    // Every write to the device changes its last byte.
     writeFileSync(
       program,
       `import os, runpy, sys

@@ -44,7 +44,7 @@ function needsPython(context: TestContext): void {
 
 const unit = allocationGranularity(device, { handleTypes: 'posix-fd' })
 
-/** A buffer of bytes that has grown so many times, by one unit each. */
+/** Returns a buffer of bytes that has grown `count` times, by one unit each. */
 function grown(count: number) {
   const options = { maximumLength: count * unit, stepBytes: 1, handleTypes: 'posix-fd' } as const
   const buffer = GrowableBuffer.reserve(device, 'u8', options)
@@ -57,7 +57,7 @@ afterAll(() => {
   for (const socket of sockets) socket.dispose()
 })
 
-/** A program in Python, with its end of a socket as `peer`; its output is JSON, a line each. */
+/** Runs a Python program with its end of a socket as `peer`. Its output is one JSON value per line. */
 function python(program: string): { readonly socket: DescriptorSocket; readonly end: Promise<readonly unknown[]> } {
   const [socket, theirs] = DescriptorSocket.pair()
   sockets.push(socket)
@@ -491,7 +491,7 @@ except ConnectionResetError as error: say(str(error))
   socket.dispose()
   const said = await end
   expect(said.slice(0, -2)).toEqual(wrong.map(([, words]) => expect.stringContaining(words)))
-  // Those of the driver's own may stay.
+  // Descriptors of the driver may stay open.
   expect(said.at(-2)).toBeLessThanOrEqual(2)
   expect(said.at(-1)).toBe('the other end is closed')
 })

@@ -3,7 +3,10 @@ import { fileURLToPath } from 'node:url'
 
 const folder = fileURLToPath(new URL('../python/', import.meta.url))
 
-/** Runs a program that finds its end of the socket in `peer`; resolves with what it printed. @throws when it fails. */
+/**
+ * Runs a program that finds its end of the socket in `peer`. Resolves with its output. @throws Error if the program
+ * fails
+ */
 export function startPython(program: string, path: string): Promise<string> {
   const prelude = `import sys
 sys.dont_write_bytecode = True

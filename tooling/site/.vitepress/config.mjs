@@ -13,14 +13,14 @@ const abouts = new Map(documents.map(({ page, about }) => [page, about.replace(/
 const aboutOf = (path) => abouts.get(relative(join(root, 'tooling/site/build/pages'), path))
 const files = new Map(documents.map(({ file, page }) => [page, file]))
 
-/** The id of a heading, as GitHub makes it. */
+/** Returns the id of a heading, as GitHub makes it. */
 const slugify = (text) =>
   text
     .toLowerCase()
     .replace(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-')
 
-/** Links of documents lead to pages, or to files of the repository. */
+/** Makes links of documents lead to pages of the site or to files of the repository. */
 function followLinks(markdown) {
   markdown.core.ruler.push('shoal-links', ({ tokens, env }) => {
     const file = files.get(env.relativePath)
@@ -41,7 +41,7 @@ function followLinks(markdown) {
   markdown.renderer.rules.text = (...all) => text(...all).replaceAll('{{', '&#123;&#123;')
 }
 
-/** Pairs of colours, for light and dark pages, with the class that stands for each: code is a quarter as large. */
+/** Maps each pair of colours, for light and dark pages, to a class. This makes code four times smaller. */
 const colours = new Map()
 const classOf = (style) => {
   if (!colours.has(style)) colours.set(style, `c${colours.size}`)
@@ -66,7 +66,7 @@ const classesOfColours = {
   },
 }
 
-/** A link to a heading, as short as it can be: there are ten thousand. */
+/** Makes a link to a heading as short as possible, because there are ten thousand. */
 function permalink(slug, _options, state, index) {
   const link = new state.Token('link_open', 'a', 1)
   link.attrs = [
@@ -78,7 +78,7 @@ function permalink(slug, _options, state, index) {
   state.tokens[index + 1].children.push(link, text, new state.Token('link_close', 'a', -1))
 }
 
-/** What the search reads of a page: names and words, without the headings that only group. */
+/** Returns the part of a page that the search reads: names and words, without headings that only group entries. */
 function searchable(text, env, markdown) {
   const html = markdown.render(text, env)
   if (env.frontmatter?.search === false) return ''

@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-/** What is used of puppeteer, which is fetched for this alone. */
+/** The part of puppeteer that these tests use. It is installed only for them. */
 interface BrowserPage {
   setViewport(size: { width: number; height: number }): Promise<void>
   emulateMediaFeatures(features: { name: string; value: string }[]): Promise<void>
@@ -35,7 +35,7 @@ const missing = executable === undefined ? 'no Chromium: set CHROME_PATH' : unde
 
 const pages =
   site === '' ? [] : readdirSync(site, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.html'))
-/** One of each kind. */
+/** One page of each kind. */
 const samples = [
   'index.html',
   'guides/nccl.html',
@@ -188,7 +188,7 @@ function describeSite(): void {
       onlyCategories: ['performance', 'accessibility', 'best-practices'],
       logLevel: 'error',
     }
-    // The best of some runs: it measures time, which others of this machine take away.
+    // The best of several runs counts, because other processes on this machine slow down a run.
     let best = 0
     for (let turn = 0; turn < 4 && best < 0.95; turn += 1) {
       const { lhr } = await lighthouse(address + path, options)

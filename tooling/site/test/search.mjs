@@ -1,12 +1,12 @@
-// The search as the browser runs it: VitePress's index, its own settings, ours on top.
+// Runs the search as a browser does: VitePress's index and settings, then our settings.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { searchSettings } from '../search.mjs'
 
-/** Answers questions with what is found, best first: `{ id, title, titles }`. */
+/** Returns a function that answers a question with the results, best first: `{ id, title, titles }`. */
 export async function searchOf(site) {
-  // A dependency of the site, which is not installed for other tests.
+  // This dependency of the site is not installed for other tests.
   const { default: MiniSearch } = await import('minisearch')
   const folder = join(site, 'assets/chunks')
   const [file] = readdirSync(folder).filter((name) => name.startsWith('@localSearchIndex'))

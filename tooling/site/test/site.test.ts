@@ -7,11 +7,11 @@ import { entriesOf, imported, root } from '../packages.mjs'
 import { chapterOf, topicsOf } from '../topics.mjs'
 import { searchOf } from './search.mjs'
 
-/** Written before there was a search: what is asked, and the guide or the name that answers it. */
+/** The questions were written before the search existed. Each has the guide or the name that answers it. */
 const questions = JSON.parse(readFileSync(new URL('questions.json', import.meta.url), 'utf8')) as {
   [asked: string]: string
 }
-/** The site, where `npm run site:test` has made it. */
+/** The folder of the site that `npm run site:test` has made. */
 const site = process.env['SHOAL_SITE']
 const filesOf = (folder: string, ending: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith(ending))
@@ -55,7 +55,7 @@ function describeSite(folder: string): void {
   const texts = new Map(pages.map((page) => [page, readFileSync(join(folder, page), 'utf8')]))
   const idsOf = (text: string): string[] => [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id!)
   const ids = new Map([...texts].map(([page, text]) => [page, new Set(idsOf(text))]))
-  /** The file of a link, which has no ending. */
+  /** Returns the file of a link. Links have no file extension. */
   const fileOf = (path: string): string | undefined =>
     [path, `${path}.html`, join(path, 'index.html')].find((file) =>
       statSync(join(folder, file), { throwIfNoEntry: false })?.isFile(),

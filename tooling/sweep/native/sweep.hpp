@@ -1,4 +1,4 @@
-// What the generated C++ programs of the sweep stand on: finding functions, memory for answers, one JSON line an answer.
+// Runtime of the sweep's C++ programs: finds functions, holds memory for answers, and writes one JSON line per answer.
 #pragma once
 #include <dlfcn.h>
 
@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-// The name that a header's macros make of a function's name: the symbol of the ABI that a C program gets.
+// The name of a function after the header's macros: the ABI symbol that a C program links to.
 #define SWEEP_TEXT(name) #name
 #define SWEEP_SYMBOL(name) SWEEP_TEXT(name)
 
@@ -31,11 +31,11 @@ struct Signature<R (*)(A...)> {
   using Parameter = std::tuple_element_t<N, std::tuple<A...>>;
 };
 
-/** Type of a function's parameter, as the header has it. */
+/** The type of a function's parameter in the header. */
 template <class F, std::size_t N>
 using Parameter = typename Signature<F>::template Parameter<N>;
 
-/** Memory with a guard behind it. Its address stays. */
+/** Memory with a guard after it. Its address does not change. */
 struct Block {
   std::vector<unsigned char> bytes;
   std::size_t size = 0;
@@ -49,7 +49,7 @@ struct Block {
   }
 };
 
-/** The bytes of a kept value as a value of another type of the same or a smaller size. */
+/** Reads the bytes of a kept value as another type of the same or a smaller size. */
 template <class T>
 T as(const Block& block, long long plus) {
   using Plain = std::remove_cv_t<T>;
@@ -65,7 +65,7 @@ T as(const Block& block, long long plus) {
   return value;
 }
 
-/** A pointer parameter's value for an address. */
+/** Converts an address to the type of a pointer parameter. */
 template <class T>
 T pointer_to(const void* address) {
   T value{};
@@ -74,7 +74,7 @@ T pointer_to(const void* address) {
   return value;
 }
 
-/** Whether memory of type T is what a parameter points to; `void *` and `char *` point to anything. */
+/** Is true if a parameter may point to memory of type T. `void *` and `char *` may point to anything. */
 template <class Pointer, class T>
 constexpr bool fits() {
   using Target = std::remove_cv_t<std::remove_pointer_t<Pointer>>;
@@ -110,7 +110,7 @@ class Program {
   std::string file(const char* name) const { return kernels_ + "/" + name; }
   Block& kept(const char* name) { return kept_.at(name); }
   bool has(const char* name) const { return kept_.count(name) != 0; }
-  /** Assigning would move the bytes, and a library may hold their address. */
+  /** Replaces the block instead of assigning to it, because assigning moves bytes whose address a library may hold. */
   Block& keep(const char* name, Block&& block) {
     kept_.erase(name);
     return kept_.emplace(name, std::move(block)).first->second;
@@ -138,7 +138,7 @@ inline std::string hex(const unsigned char* bytes, std::size_t count) {
   return text;
 }
 
-/** Text as JSON, byte by byte, so that no encoding stands between the two sides. */
+/** Text as JSON: the hexadecimal digits of its bytes, so that no encoding can make the two sides differ. */
 inline std::string quoted(const char* text) {
   if (text == nullptr) return "null";
   return "\"" + hex(reinterpret_cast<const unsigned char*>(text), std::strlen(text)) + "\"";
@@ -150,7 +150,7 @@ class Step {
     program_.line("{\"begin\":" + std::to_string(number) + "}");
   }
 
-  /** Whether every value is there that the step needs. */
+  /** Is true if every value that the step needs exists. */
   bool ready(std::initializer_list<const char*> names) {
     for (const char* name : names)
       if (!program_.has(name)) return finish("\"unasked\":true"), false;
@@ -171,7 +171,7 @@ class Step {
 
   void undeclared() { finish("\"missing\":true"); }
 
-  /** Memory for an answer. */
+  /** Returns memory for an answer. */
   void* out(std::size_t size) {
     outs_.push_back(std::make_unique<Block>(size));
     return outs_.back()->bytes.data();
@@ -247,7 +247,7 @@ class Step {
   int number_;
   bool succeeded_ = false;
   std::string answered_;
-  // By pointer: a call has their addresses while the list grows.
+  // Held by pointer, because a call holds their addresses while the list grows.
   std::vector<std::unique_ptr<Block>> outs_;
   std::vector<std::pair<std::size_t, std::string>> texts_;
 };

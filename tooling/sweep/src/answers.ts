@@ -1,25 +1,26 @@
-// What each side writes: one JSON object a line.
+// The format of each side's answers: one JSON object per line.
 import { existsSync, readFileSync } from 'node:fs'
 
 /**
- * Bytes as hexadecimal text, a text that was followed to, or several (each as its bytes; `null` where there is none).
+ * One of three: bytes as hexadecimal text, a text that a pointer led to, or several of these. A text is given by its
+ * bytes, and is `null` for a null pointer.
  */
 export type Output = string | null | readonly (string | null)[]
 
 export interface Answer {
   readonly step: number
-  /** what the function returned, where it returns a number or nothing */
+  /** what the function returned, if it returns a number or nothing */
   readonly status?: number | null
-  /** the bytes of a text that it returned */
+  /** the bytes of a text that the function returned */
   readonly text?: string | null
-  /** the bytes of a struct that it returned */
+  /** the bytes of a struct that the function returned */
   readonly result?: string
   readonly outs?: readonly Output[]
-  /** it wrote beyond an out-parameter */
+  /** the function wrote beyond an out-parameter */
   readonly overrun?: true
   /** the library or the header does not have the function */
   readonly missing?: true
-  /** a value that it needs was not available */
+  /** a value that the call needs was not available */
   readonly unasked?: true
   /** this side refused the call */
   readonly error?: string
@@ -27,12 +28,12 @@ export interface Answer {
 
 export interface Answers {
   readonly answers: ReadonlyMap<number, Answer>
-  /** step that was begun last */
+  /** the last step that began */
   readonly last: number | undefined
   readonly complete: boolean
 }
 
-/** Reads what a side wrote, as far as it came. */
+/** Reads the answers of a side. The file may be incomplete. */
 export function readAnswers(file: string): Answers {
   const answers = new Map<number, Answer>()
   let last: number | undefined

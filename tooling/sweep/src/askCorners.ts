@@ -1,4 +1,5 @@
-// Asks a list of corners: builds its program against a library, runs it, and holds the answers against recorded ones.
+// Asks a list of corner cases: builds its program against a library, runs it, and compares the answers with recorded
+// ones.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -13,28 +14,29 @@ export type CornerAnswers = Readonly<Record<string, number>>
 const readData = (name: string): unknown =>
   JSON.parse(readFileSync(new URL(`../answers/${name}.json`, import.meta.url), 'utf8'))
 
-/** What hardware answered, and when nothing was recorded, what is noted: `unconfirmed`. */
+/** Answers of hardware. Questions without a recorded answer are listed as `unconfirmed`. */
 export const recordedAnswers = (name: CornerList | 'unconfirmed'): CornerAnswers => readData(name) as CornerAnswers
 
 /**
- * Questions that the software device means to answer otherwise, or whose answer depends on the moment, with reasons.
+ * Questions that the software device intentionally answers differently, or whose answer depends on timing, with
+ * reasons.
  */
 export const cornerDifferences = readData('differences') as Readonly<
   Record<CornerList, Readonly<Record<string, string>>>
 >
 
 export interface CornerOptions {
-  /** Files of the libraries that the program is linked to. */
+  /** Files of the libraries that the program links. */
   readonly libraries: readonly string[]
-  /** The folder that has `shoal/cuda.h` and the other headers of the software device. */
+  /** The folder with `shoal/cuda.h` and the other headers of the software device. */
   readonly include: string
-  /** The folder for the program. */
+  /** The folder where the program is built. */
   readonly folder: string
-  /** Ask for faults by a kernel rather than by the software device. */
+  /** Causes faults by a kernel instead of by the software device. */
   readonly isHardware: boolean
 }
 
-/** The answers to a list. */
+/** Returns the answers to a list. */
 export async function askCorners(list: CornerList, options: CornerOptions): Promise<CornerAnswers> {
   const { libraries, include, folder, isHardware } = options
   const flags = [
@@ -49,16 +51,16 @@ export async function askCorners(list: CornerList, options: CornerOptions): Prom
   return readAnswers(stdout)
 }
 
-/** Lines of `name = number`. */
+/** Parses lines of `name = number`. */
 function readAnswers(text: string): CornerAnswers {
   const lines = text.split('\n').map((line) => /^(.*) = (-?\d+)$/.exec(line))
   return Object.fromEntries(lines.flatMap((found) => (found === null ? [] : [[found[1], Number(found[2])] as const])))
 }
 
-/** Whether hardware gave no answer: it crashed or hung. The software device answers with an error there. */
+/** Is true if hardware gave no answer because it crashed or hung. The software device answers with an error there. */
 export const isNoAnswer = (name: string): boolean => name.endsWith(' ends by signal') || name.endsWith(' does not end')
 
-/** What differs from recorded answers, without known differences, in words. */
+/** Describes the differences from recorded answers, without the known ones. */
 export function cornerProblems(list: CornerList, answers: CornerAnswers): string[] {
   const known = cornerDifferences[list]
   return Object.entries(recordedAnswers(list))
@@ -66,7 +68,7 @@ export function cornerProblems(list: CornerList, answers: CornerAnswers): string
     .map(([name, value]) => `${name}: recorded ${value}, answered ${answers[name] ?? 'nothing'}`)
 }
 
-/** Functions that the linker did not find. @throws any other error as it is */
+/** Returns the functions that the linker did not find. @throws the same error if it has another cause */
 function missingFunctions(error: Error): string[] {
   const names = [...error.message.matchAll(/undefined reference to [`'](\w+)'/g)].map(([, name]) => name as string)
   if (names.length === 0) throw error
@@ -80,7 +82,10 @@ const librariesOf: Readonly<Record<CornerList, readonly DeviceLibraryName[]>> = 
   nvshmem: ['nvshmem', 'driver'],
 }
 
-/** Asks every list whose libraries are there. The software device has to answer as hardware did; hardware to answer. */
+/**
+ * Asks every list whose libraries are installed. The software device must answer as hardware did. Hardware must only
+ * answer.
+ */
 export async function cornersOf(
   { found, devices }: Subjects,
   options: Omit<CornerOptions, 'libraries'>,
@@ -98,7 +103,7 @@ export async function cornersOf(
     }
     const answers = await askCorners(list, { ...options, libraries }).catch(missingFunctions)
     if (Array.isArray(answers)) {
-      // An older NCCL, for instance: the list asks functions of 2.30.
+      // For example, an older NCCL: the list asks for functions of 2.30.
       lines.push(`not asked: ${list}: the libraries lack functions, such as ${answers[0]}`)
       continue
     }

@@ -1,4 +1,4 @@
-// Compares what the two sides answered, question by question.
+// Compares the answers of the two sides, question by question.
 import type { Answer, Answers, Output } from './answers.js'
 import type { Spec } from './spec.js'
 import { type Comparison, describeStep, type Group, type Out, outsOf } from './steps.js'
@@ -22,9 +22,9 @@ export interface GroupReport {
 }
 
 /**
- * Compares a group. `equal`: same status, same bytes. `byNature`: the same, but for values that are the process's own,
- * which were compared as the list says. `absent`: neither side's library has the function. `unasked`: what the question
- * needs was not available, on both sides.
+ * Compares a group. `equal`: same status and same bytes. `byNature`: the same, except values that belong to the
+ * process, which were compared as the list says. `absent`: neither side's library has the function. `unasked`: on both
+ * sides, something that the question needs was not available.
  */
 export function compareGroup(spec: Spec, group: Group, ours: Answers, theirs: Answers): GroupReport {
   const findings: Finding[] = []
@@ -40,7 +40,7 @@ export function compareGroup(spec: Spec, group: Group, ours: Answers, theirs: An
   return { findings, counts }
 }
 
-/** The numbers that a side kept, for comparing distances. */
+/** Returns the numbers that a side kept, to compare distances. */
 function keptValues(group: Group, { answers }: Answers): ReadonlyMap<string, bigint> {
   const kept = new Map<string, bigint>()
   for (const [number, step] of group.steps.entries()) {
@@ -126,7 +126,7 @@ class Comparer {
     return { wrong: [...wrong, ...plain(restOne, restOther).wrong], natural }
   }
 
-  /** A field of a struct by name, or `offset:length` in bytes. */
+  /** Finds a field of a struct by name, or by `offset:length` in bytes. */
   #place(type: string, field: string): { offset: number; bytes: number } {
     const [offset, bytes] = field.split(':')
     if (bytes !== undefined) return { offset: Number(offset), bytes: Number(bytes) }
@@ -157,7 +157,7 @@ class Comparer {
         if (a === 0n && b === 0n) return undefined
         const [baseOne, baseOther] = [this.#ours.get(comparison.base), this.#theirs.get(comparison.base)]
         if (baseOne === undefined || baseOther === undefined) return `${comparison.base} was not kept`
-        // Untouched memory is no address.
+        // Memory that no call wrote holds no address.
         if (one === other) return undefined
         const same = a !== 0n && b !== 0n && a - baseOne === b - baseOther
         return same ? undefined : `${show(a - baseOne)} from ${comparison.base} in Shoal, ${show(b - baseOther)} in C++`
@@ -178,7 +178,7 @@ function different(detail: string): { outcome: 'different'; details: string[] } 
   return { outcome: 'different', details: [detail] }
 }
 
-/** Little-endian bytes, at most the first eight, as a number. */
+/** Converts little-endian bytes to a number. Only the first eight count. */
 function numberOf(hex: string): bigint {
   const bytes = (hex.slice(0, 16).match(/../g) ?? []).reverse().join('')
   return bytes === '' ? 0n : BigInt(`0x${bytes}`)

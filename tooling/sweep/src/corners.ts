@@ -1,4 +1,4 @@
-// Writes a program in C++ that asks a list in `questions/corners` and prints one `group.question = answer` a line.
+// Writes a C++ program that asks a list in `questions/corners` and prints one `group.question = answer` per line.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expand, type Line, match, split } from './lines.js'
@@ -9,15 +9,15 @@ const folder = new URL('../questions/corners/', import.meta.url)
 export const cornerLists = ['cuda', 'nccl', 'nccl-communicators', 'nvshmem'] as const
 export type CornerList = (typeof cornerLists)[number]
 
-/** Where the header of each list lies. */
+/** The folder with the header of each list. */
 export const cornerHeaders = fileURLToPath(new URL('../native/corners', import.meta.url))
 
-/** The program of a list. */
+/** Returns the program of a list. */
 export function cornerProgram(list: CornerList): string {
   return programOf(list, readFileSync(new URL(`${list}.txt`, folder), 'utf8'))
 }
 
-/** The program of a text, with the header of a list. */
+/** Returns the program of a text, with the header of a list. */
 export function programOf(list: string, text: string): string {
   const groups: Group[] = []
   for (const line of expand(text)) {
@@ -40,7 +40,7 @@ export function programOf(list: string, text: string): string {
 
 const letPattern = /^([\w,]+) ((?:shared |unsigned |const |long )*\w+(?: \*+)?)(?:\[([^\]]+)\])?(?: (.*))?$/
 
-/** Blocks of lines, and the C++ around them. */
+/** Each kind of block, and the C++ before and after its lines. */
 const blocks: Readonly<Record<string, readonly [before: string, after: string]>> = {
   if: ['if ($) {', '}'],
   thread: ['std::thread([&] {', '}).join();'],
@@ -52,7 +52,7 @@ const blocks: Readonly<Record<string, readonly [before: string, after: string]>>
   software: ['#ifndef SHOAL_HARDWARE', '#endif'],
 }
 
-/** The variables are static, so that functions of the group see them, too. */
+/** The variables are static, so that functions inside the group can use them. */
 class Group {
   readonly name: string
   readonly #variables = new Map<string, string>()
@@ -92,14 +92,17 @@ class Group {
     else this.#ask(text)
   }
 
-  /** `"question" EXPRESSION`. A call leaves its answer in `status`. */
+  /** Handles `"question" EXPRESSION`. A call leaves its answer in `status`. */
   #ask(text: string): void {
     const [label = '', asked = ''] = match(/^"(.*?)" (.*)$/, text)
     const isCall = isOneCall(asked) && !/^(word|wide)\(/.test(asked)
     this.#lines.push(`say(${JSON.stringify(label)}, ${isCall ? 'status = ' : ''}(long long)(${value(asked)}));`)
   }
 
-  /** `"question" EXPRESSION; …` of two ranks at a time. The answer is the last one, or the first that is not 0. */
+  /**
+   * Handles `"question" EXPRESSION; …` on two ranks at once. The answer is the first that is not 0, or else the last
+   * one.
+   */
   #both(text: string, ask: string): void {
     const [label, all = ''] = match(/^(?:"(.*?)" )?(.*)$/, text)
     const steps = all.split('; ').map((one) => {
@@ -140,14 +143,14 @@ function assignment(text: string): string {
   return `${place} = ${argument(what)};`
 }
 
-/** A call, with arguments that become what its parameters are, or an expression. */
+/** Translates an expression. The arguments of a call convert to its parameters' types. */
 function value(text: string): string {
   if (!isOneCall(text)) return expression(text)
   const [name, inside = ''] = match(/^(\w+)\((.*)\)$/, text)
   return `${name}(${split(inside).map(argument).join(', ')})`
 }
 
-/** Whether a text is a name and a bracket that ends with the text. */
+/** Is true if a text is a name followed by one pair of brackets. */
 function isOneCall(text: string): boolean {
   let depth = 0
   const end = [...text].findIndex((letter) => {

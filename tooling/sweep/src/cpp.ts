@@ -1,4 +1,4 @@
-// Writes the C++ side: a program that makes the calls of the list, compiled against the real headers.
+// Writes the C++ side: a program that makes the calls of the list. It is compiled against the real headers.
 
 import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import type { Spec } from './spec.js'
@@ -12,9 +12,9 @@ const headers: Record<DeviceLibraryName, string> = {
 }
 
 /**
- * Source of a program with all groups of a library.
- * @param headerVersion the version of the header it is compiled with, as the library counts; what came later is left
- * out.
+ * Returns the source of a program with all groups of a library.
+ * @param headerVersion - the version of the header that compiles it, in the library's numbers; newer functions are left
+ * out
  */
 export function programSource(spec: Spec, groups: readonly Group[], headerVersion: number): string {
   const lines = [
@@ -90,7 +90,7 @@ function argument(one: Argument, position: number, lines: string[], declareOut: 
     case 'integer':
       return `(${type})(${one.value}LL)`
     case 'member':
-      // No cast: the compiler says when the header's parameter is of another type.
+      // There is no cast, so the compiler reports a parameter of another type in the header.
       return one.name
     case 'use':
       return `as<${type}>(program.kept(${JSON.stringify(one.name)}), ${one.plus})`

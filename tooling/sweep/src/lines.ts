@@ -1,4 +1,4 @@
-// The notation that all lists share: lines with lines indented below them, values, repetitions and macros.
+// The notation that all lists share: lines with indented lines below them, values, repetitions and macros.
 
 /** A line with the lines that are indented below it. */
 export interface Line {
@@ -6,7 +6,7 @@ export interface Line {
   readonly inner: readonly Line[]
 }
 
-/** Members of enumerations by name, for `each` and `values`. */
+/** The members of enumerations by name, for `each` and `values`. */
 export interface Enumerations {
   members(enumeration: string): readonly string[]
   values(enumeration: string): readonly number[]
@@ -14,19 +14,19 @@ export interface Enumerations {
 
 type Names = ReadonlyMap<string, string>
 
-/** The lines of a text after `define`, `macro`, `for`, `each`, `values` and `case` have been carried out. */
+/** Returns the lines of a text after `define`, `macro`, `for`, `each`, `values` and `case` are applied. */
 export function expand(text: string, enumerations?: Enumerations): readonly Line[] {
   return new Expansion(enumerations).run(parse(text), new Map())
 }
 
-/** What a pattern finds in a text; stops where it does not fit. */
+/** Returns the groups that a pattern matches in a text. Throws if the text does not match. */
 export function match(pattern: RegExp, text: string): (string | undefined)[] {
   const found = pattern.exec(text)
   if (found === null) throw new Error(`"${text}" cannot be read`)
   return found.slice(1)
 }
 
-/** Parts of a text between commas outside brackets and quotes. */
+/** Splits a text at commas outside brackets and quotes. */
 export function split(text: string): string[] {
   const parts: string[] = []
   let [depth, isQuoted, part] = [0, false, '']
@@ -43,7 +43,7 @@ export function split(text: string): string[] {
   return part.trim() === '' ? parts : [...parts, part.trim()]
 }
 
-/** Lines by indentation, without comments. */
+/** Parses lines by indentation, and drops comments. */
 function parse(text: string): readonly Line[] {
   const top = { text: '', inner: [] as Line[] }
   const open = [{ depth: -1, line: top }]
@@ -59,7 +59,7 @@ function parse(text: string): readonly Line[] {
   return top.inner
 }
 
-/** Puts values in the place of `$names`, the longest name first. */
+/** Replaces `$names` by values, the longest name first. */
 function fill(text: string, names: Names): string {
   return text.replace(/\$\w+/g, (word) => {
     for (let length = word.length; length > 1; length -= 1) {
@@ -100,7 +100,7 @@ class Expansion {
     })
   }
 
-  /** The lines of a macro; those below its use take the place of `+inner`. */
+  /** Returns the lines of a macro. The lines below its use replace `+inner`. */
   #apply(name: string, values: readonly string[], below: readonly Line[], names: Names): Line[] {
     const macro = this.#macros.get(name)
     if (macro === undefined) throw new Error(`there is no macro ${name}`)
@@ -112,7 +112,7 @@ class Expansion {
     return this.run(put(inner), new Map([...names, ...given]))
   }
 
-  /** `for $x in a b 1..3`, `each $x in ENUMERATION [except /PATTERN/]`, `values $x in ENUMERATION`. */
+  /** Handles `for $x in a b 1..3`, `each $x in ENUMERATION [except /PATTERN/]` and `values $x in ENUMERATION`. */
   #repeat(word: string, rest: string, inner: readonly Line[], names: Names, filled: (text: string) => string): Line[] {
     const [name = '', of = '', except] = match(/^(\$[$\w,]+) in (.*?)(?: except \/(.*)\/)?$/, rest)
     const source = filled(of)
@@ -130,7 +130,7 @@ class Expansion {
     return (found ?? []).map(String)
   }
 
-  /** The first line whose pattern fits; nothing may stand behind the pattern. */
+  /** Applies the first line whose pattern matches. Nothing may follow the pattern. */
   #choose(text: string, lines: readonly Line[], names: Names): Line[] {
     for (const line of lines) {
       const [pattern = '', step = ''] = match(/^\/(\S*)\/ ?(.*)$/, line.text)
@@ -141,7 +141,7 @@ class Expansion {
   }
 }
 
-/** `1..3` as its numbers, another word as it is. */
+/** Returns the numbers of `1..3`, or any other word unchanged. */
 function range(word: string): string[] {
   const [first, last] = (/^(\d+)\.\.(\d+)$/.exec(word) ?? []).slice(1).map(Number)
   if (first === undefined || last === undefined) return [word]

@@ -1,4 +1,4 @@
-// Reads the lists in `questions`: text that README.md explains, of which every group becomes steps.
+// Reads the lists in `questions`, in the notation of README.md, and turns each group into steps.
 import { readFileSync } from 'node:fs'
 import { expand, match, split } from './lines.js'
 import type { Spec } from './spec.js'
@@ -7,12 +7,12 @@ import type { Argument, Comparison, Group, Out, Step, Value } from './steps.js'
 const folder = new URL('../questions/', import.meta.url)
 const read = (name: string): string => readFileSync(new URL(name, folder), 'utf8')
 
-/** The groups of a library, always the same for the same spec. */
+/** Returns the groups of a library. The same spec always gives the same groups. */
 export function groupsOf(spec: Spec): Group[] {
   return readGroups(spec, `${read('shared.txt')}\n${read(`${spec.library}.txt`)}`)
 }
 
-/** The groups that a text describes. */
+/** Returns the groups that a text describes. */
 export function readGroups(spec: Spec, text: string): Group[] {
   const list = new List(spec)
   for (const line of expand(text, spec)) {
@@ -22,7 +22,7 @@ export function readGroups(spec: Spec, text: string): Group[] {
   return list.groups
 }
 
-/** Functions that read like questions and are not asked, with the reason, by library; and families of names. */
+/** Functions by library, and families of names, that look like questions but are not asked. Each has a reason. */
 export const notAsked = JSON.parse(read('notAsked.json')) as Readonly<
   Record<'functions' | 'families', Readonly<Record<Spec['library'], Readonly<Record<string, string>>>>>
 >
@@ -72,7 +72,7 @@ class List {
     return { kind: 'memory', name, type, count: Number(count), fields, needs }
   }
 
-  /** Functions that the spec does not have stop the list: it is kept with the spec. */
+  /** Throws for a function that the spec does not have, because list and spec are maintained together. */
   #call(text: string, setup: boolean): Step {
     const [name = '', inside = ''] = match(/^(\w+)\((.*)\)$/, text)
     const values = split(inside).map((one) => this.#argument(one))
@@ -91,7 +91,7 @@ class List {
     return /^[*@]/.test(text) ? this.#out(text) : this.#value(text)
   }
 
-  /** All members of an enumeration, or some. */
+  /** Returns all members of an enumeration, or some of them. */
   #members(names: string[]): Argument {
     const [first = ''] = names
     if (this.#spec.isEnumeration(first))

@@ -1,4 +1,4 @@
-// What is printed and kept of both jobs, and when they fail.
+// What both jobs print and record, and when they fail.
 
 import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import { type Counts, type Finding, noCounts, type Outcome } from './compare.js'
@@ -20,7 +20,7 @@ export interface ReportContext {
   readonly software: boolean
 }
 
-/** Problems that fail the run whatever was asked. */
+/** Returns the problems that fail every run, whatever it asks. */
 function problemsOf({ subjects, expectGpu, software }: ReportContext): string[] {
   const problems: string[] = []
   if (expectGpu && (software || subjects.devices === 0))
@@ -36,7 +36,7 @@ function notFoundLines({ subjects }: ReportContext): string[] {
   return subjects.notFound.map(({ library, problem }) => `not found: ${library}: ${firstLine(problem)}`)
 }
 
-/** A library file in one stream mode. */
+/** A library file, examined in one stream mode. */
 interface Looked {
   readonly library: DeviceLibraryName
   readonly version: string | null
@@ -49,7 +49,7 @@ export interface ResolveRow extends Looked {
   readonly gated: number
   readonly missing: number
   readonly unexplained: number
-  /** resolved to the address that the loader has for the exported name */
+  /** functions that resolve to the loader's address of the exported name */
   readonly exports: number
 }
 
@@ -65,7 +65,7 @@ export function resolveReport(
     if (failure !== undefined) problems.push(`${library} ${version ?? ''}, ${mode}: ${failure}`)
     const count = (outcome: string) => resolutions.filter((one) => one.outcome === outcome).length
     const unexplained = resolutions.filter((one) => one.unexplained)
-    // The software device is a library that has only some functions; it is no driver.
+    // The software device has only some functions. It is no driver.
     const isSoftware = subject.step === 'sim'
     if (!isSoftware)
       for (const { name, reason } of unexplained)
@@ -143,7 +143,7 @@ function placeOf({ group, mode }: Pick<GroupResult, 'group' | 'mode'>): string {
   return `${group}${mode === 'legacy' ? '' : `, ${mode}`}`
 }
 
-/** As many are printed; a library that fails as a whole has thousands. */
+/** The most problems that are printed. A library that fails as a whole has thousands. */
 const maximumProblems = 50
 
 function finish(problems: readonly string[], lines: readonly string[], data: object): Report {

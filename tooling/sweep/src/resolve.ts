@@ -1,4 +1,5 @@
-// Which functions of the spec the library has, asked the way the generated functions ask. One stream mode a process.
+// Resolves the functions of the spec in the library, in the same way as the generated functions. A process can test
+// only one stream mode.
 import type { NativeLibrary } from '@shoal/ffi'
 import { FeatureNotSupportedError, SymbolNotFoundError, VersionTooNewError, VersionTooOldError } from '@shoal/types'
 import type { Spec } from './spec.js'
@@ -8,15 +9,15 @@ export type ResolveOutcome = 'resolved' | 'gated' | 'missing'
 export interface Resolution {
   readonly name: string
   readonly outcome: ResolveOutcome
-  /** why it is gated or missing */
+  /** why the function is gated or missing */
   readonly reason?: string
   /** missing, and the spec does not say why */
   readonly unexplained?: true
-  /** resolved, and the loader has the same address under the exported name */
+  /** resolved, and the loader has the same address for the exported name */
   readonly isExport?: boolean
 }
 
-/** Resolves every function of a library. Loads it. */
+/** Resolves every function of a library, which this loads. */
 export function resolveAll(spec: Spec, library: NativeLibrary, mode: 'legacy' | 'per-thread'): Resolution[] {
   return [...spec.functions.values()].map(({ name, lookup, since, symbol, perThreadSymbol, platform, reason }) => {
     const gated = (text: string): Resolution => ({ name, outcome: 'gated', reason: text })
@@ -37,7 +38,7 @@ export function resolveAll(spec: Spec, library: NativeLibrary, mode: 'legacy' | 
   })
 }
 
-/** Whether one version text stands for a newer version than another, as in `12.8` and `12.4`. */
+/** Is true if the first version text is newer than the second, as in `12.8` and `12.4`. */
 function isNewer(one: string, other: string): boolean {
   const [a, b] = [one.split('.').map(Number), other.split('.').map(Number)]
   for (let index = 0; index < Math.max(a.length, b.length); index += 1) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The two checks of the raw packages against real libraries: which functions resolve, and what harmless questions
+ * Checks the raw packages against real libraries in two ways: which functions resolve, and what harmless questions
  * answer.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -88,7 +88,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** Every subject in both stream modes, each in a process of its own; NCCL and NVSHMEM have only one. */
+/** Resolves every subject in both stream modes, each in a process of its own. NCCL and NVSHMEM have only one mode. */
 async function resolveEverywhere(subjects: readonly Subject[], specFolder: string, work: string) {
   const results: { subject: Subject; mode: StreamMode; resolutions: Resolution[]; failure?: string }[] = []
   for (const subject of subjects) {

@@ -1,4 +1,4 @@
-// The TypeScript side: makes the calls of one group through the raw packages. Runs in a process of its own.
+// The TypeScript side: makes the calls of one group through the raw packages, in a process of its own.
 import { join } from 'node:path'
 import { sysPackages } from '@shoal/bindgen/dist/proof/packages.js'
 import { type DeviceLibraryName, scalarBytes } from '@shoal/bindgen/dist/spec/types.js'
@@ -23,13 +23,13 @@ const sizes: Readonly<Record<string, number>> = {
 
 type Exports = Readonly<Record<string, unknown>>
 
-/** The raw package of a library, and the library itself. */
+/** Imports the raw package of a library, and the library object. */
 export async function importLibrary(id: DeviceLibraryName): Promise<{ exports: Exports; library: NativeLibrary }> {
   const exports = (await import(sysPackages[id].specifier)) as Exports
   return { exports, library: exports[id] as NativeLibrary }
 }
 
-/** Memory with a guard behind it. */
+/** Memory with a guard after it. */
 class Block {
   readonly memory: Uint8Array
   readonly size: number
@@ -56,7 +56,7 @@ class Block {
   }
 }
 
-/** Makes the calls of one group and hands on every answer. */
+/** Makes the calls of one group and reports every answer. */
 export class Side {
   readonly #spec: Spec
   readonly #exports: Exports
@@ -118,7 +118,7 @@ export class Side {
     this.#kept.set(name, block)
   }
 
-  /** The value as the field's codec takes it: a number below 64 bits, else a bigint. */
+  /** Converts a value to the type of the field's codec: a number below 64 bits, otherwise a bigint. */
   #fieldValue(type: string, path: readonly string[], value: Value): unknown {
     let number: bigint
     if (value.kind === 'integer') number = BigInt(value.value)
@@ -137,7 +137,7 @@ export class Side {
     const call = this.#exports[step.function]
     if (typeof call !== 'function') throw new Error(`the package has no function ${step.function}`)
     const blocks = new Map(outsOf(step).map((one) => [one, this.#outBlock(one)]))
-    // Held until the call is over: the block of arguments has only the addresses.
+    // Kept alive until the call ends, because the argument block holds only addresses.
     const held: unknown[] = []
     const values = step.arguments.map((one, position) =>
       this.#argument(one, parameters[position]?.lowered.kind ?? '', blocks, held),

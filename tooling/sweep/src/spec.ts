@@ -1,4 +1,4 @@
-// What the sweep reads of the spec in tooling/bindgen/spec.
+// The part of the spec in tooling/bindgen/spec that the sweep reads.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
@@ -11,7 +11,7 @@ import {
   type StructSpec,
 } from '@shoal/bindgen/dist/spec/types.js'
 
-/** One library's spec, looked up by name. */
+/** One library's spec, with lookup by name. */
 export class Spec {
   readonly library: DeviceLibraryName
   readonly headerVersion: number
@@ -36,7 +36,7 @@ export class Spec {
     return known(this.functions.get(name), `${this.library} has no function ${name}`)
   }
 
-  /** Names of an enumeration's members, each value once. */
+  /** Returns the members of an enumeration, each value once. */
   members(enumeration: string): string[] {
     const seen = new Set<number>()
     return this.#membersOf(enumeration)
@@ -44,7 +44,7 @@ export class Spec {
       .map(([name]) => name)
   }
 
-  /** The enumeration that has a member of this name. */
+  /** Returns the enumeration that has a member of this name. */
   enumerationOf(member: string): string | undefined {
     return this.#owners.get(member)
   }
@@ -57,7 +57,7 @@ export class Spec {
     return known(this.#enums.get(enumeration), `${this.library} has no enumeration ${enumeration}`).members
   }
 
-  /** Bytes from the start and size of a struct's field. */
+  /** Returns the offset and size of a struct's field, in bytes. */
   field(struct: string, name: string): { offset: number; bytes: number } {
     const { fields } = known(this.#structs.get(struct), `${this.library} has no struct ${struct}`)
     const field = known(
@@ -75,7 +75,7 @@ export class Spec {
     return this.#enums.has(type)
   }
 
-  /** Integer kind of a name that stands for a number, as in `i32`. */
+  /** Returns the integer kind of a type name, as in `i32`, if the type is a number. */
   scalar(type: string): IntegerKind | undefined {
     return this.#file.scalars.find(({ name }) => name === type)?.type
   }
@@ -86,7 +86,7 @@ function known<T>(value: T | undefined, problem: string): T {
   return value
 }
 
-/** Reads the specs in a folder; a library without one is left out. */
+/** Reads the specs in a folder. Libraries without a spec are left out. */
 export function readSpecs(folder: string): ReadonlyMap<DeviceLibraryName, Spec> {
   const found = new Map<DeviceLibraryName, Spec>()
   for (const library of deviceLibraryNames) {

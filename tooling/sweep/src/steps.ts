@@ -1,30 +1,30 @@
-// The steps of the list: plain data that both sides carry out, see README.md.
+// The steps of the list: plain data that both sides execute, see README.md.
 import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
 
-/** How two answers are compared where their bytes differ by nature. */
+/** How two answers are compared if their bytes always differ. */
 export type Comparison =
-  /** a handle or an address: both are there or both are zero */
+  /** a handle or an address: both sides have one, or both have zero */
   | { how: 'presence'; reason: string }
-  /** an address: the same distance from a value kept before */
+  /** an address: the same distance from a value that was kept earlier */
   | { how: 'offset'; base: string; reason: string }
-  /** a number: neither or both zero, and within a factor of two */
+  /** a number: both sides have zero, or their numbers are within a factor of two */
   | { how: 'similar'; reason: string }
   /** memory without meaning */
   | { how: 'ignored'; reason: string }
 
 export interface Out {
   kind: 'out'
-  /** C type of one element */
+  /** the C type of one element */
   type: string
   count: number
-  /** number it holds before the call; else every byte is 0xa5 */
+  /** the number that it holds before the call; the default is 0xa5 in every byte */
   initial?: number
-  /** keeps the bytes for later steps, when the call succeeds */
+  /** the name that keeps the bytes for later steps if the call succeeds */
   save?: string
-  /** a pointer to text, or to as many texts as another out-parameter says: the text is what counts */
+  /** a pointer to text, or to as many texts as another out-parameter says; the text is compared */
   follow?: 'text' | { count: number }
   compare?: Comparison
-  /** for fields of a struct */
+  /** comparisons for fields of a struct */
   fields?: Record<string, Comparison>
 }
 
@@ -33,7 +33,7 @@ export type Value =
   | { kind: 'member'; enumeration: string; name: string }
   /** the bytes of a kept value */
   | { kind: 'use'; name: string; plus: number }
-  /** where a kept value stands */
+  /** the address of a kept value */
   | { kind: 'address'; name: string; plus: number }
 
 export type Argument =
@@ -41,7 +41,7 @@ export type Argument =
   | Out
   | { kind: 'null' }
   | { kind: 'text'; value: string }
-  /** path of a file in the folder of kernels */
+  /** the path of a file in the folder of kernels */
   | { kind: 'file'; name: string }
   /** an array of members of an enumeration */
   | { kind: 'members'; enumeration: string; names: string[] }
@@ -63,14 +63,14 @@ export type Step =
 export interface Group {
   name: string
   library: DeviceLibraryName
-  /** devices without which it is not run */
+  /** the number of devices that the group needs */
   devices: number
-  /** why its questions may stay unasked on hardware */
+  /** why hardware may leave questions of this group unasked */
   optional?: string
   steps: Step[]
 }
 
-/** A step for people. */
+/** Describes a step in words. */
 export function describeStep(step: Step): string {
   if (step.kind === 'memory') return `memory ${step.name}`
   return `${step.function}(${step.arguments.map(describeArgument).join(', ')})`
@@ -101,7 +101,7 @@ function describeArgument(value: Argument): string {
   }
 }
 
-/** The out-parameters of a call in order, those in arrays too. */
+/** Returns the out-parameters of a call in order, including those in arrays. */
 export function outsOf(step: Step): Out[] {
   if (step.kind === 'memory') return []
   return step.arguments.flatMap((value) => (value.kind === 'out' ? [value] : value.kind === 'outs' ? value.items : []))

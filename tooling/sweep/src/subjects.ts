@@ -1,4 +1,5 @@
-// Which library files are looked at: the ones that Shoal finds, and NCCL's Python wheel beside the system's NCCL.
+// Finds the library files to examine: the files that Shoal finds, and NCCL's Python wheel in addition to the system's
+// NCCL.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,10 +17,10 @@ export function runWorker(task: readonly string[], seconds: number, environment:
   return runProgram(process.execPath, [workerFile, ...task], options)
 }
 
-/** A library file to look at. */
+/** A library file to examine. */
 export interface Subject extends Probe {
   readonly library: DeviceLibraryName
-  /** makes Shoal load this file */
+  /** variables that make Shoal load this file */
   readonly environment: NodeJS.ProcessEnv
 }
 
@@ -29,14 +30,14 @@ export interface Subjects {
   readonly devices: number
 }
 
-/** Folders of Python packages; none where there is no Python. */
+/** Returns the folders of Python packages, or an empty list without Python. */
 export function siteFolders(): string[] {
   const script = 'import json, sys; print(json.dumps([p for p in sys.path if p.endswith("-packages")]))'
   const result = spawnSync('python3', ['-c', script], { encoding: 'utf8' })
   return result.status === 0 ? (JSON.parse(result.stdout) as string[]) : []
 }
 
-/** Where Python wheels have a library, below a folder of packages. */
+/** Paths of the libraries in Python wheels, relative to a folder of packages. */
 const wheels: Partial<Record<DeviceLibraryName, readonly string[]>> = {
   runtime: ['nvidia/cu13/lib/libcudart.so.13', 'nvidia/cuda_runtime/lib/libcudart.so.13'],
   nccl: ['nvidia/nccl/lib/libnccl.so.2'],
@@ -44,8 +45,8 @@ const wheels: Partial<Record<DeviceLibraryName, readonly string[]>> = {
 }
 
 /**
- * The files to look at: what Shoal finds by itself; for NCCL also the wheel, whose version is often another; and the
- * wheels of a Python that Shoal does not know, where Shoal finds nothing.
+ * Finds the files to examine: what Shoal finds by itself, and NCCL's wheel, which often has another version. If Shoal
+ * finds nothing, it examines the wheels of a Python that Shoal does not know.
  */
 export async function findSubjects(libraries: readonly DeviceLibraryName[], work: string): Promise<Subjects> {
   const found: Subject[] = []
@@ -71,7 +72,7 @@ export async function findSubjects(libraries: readonly DeviceLibraryName[], work
   return { found, notFound, devices: (typeof driver === 'string' ? undefined : driver.devices) ?? 0 }
 }
 
-/** Loads a library in a process of its own; the text of the problem when it does not load. */
+/** Loads a library in a process of its own. Returns the problem as text if it does not load. */
 async function probe(
   library: DeviceLibraryName,
   environment: NodeJS.ProcessEnv,

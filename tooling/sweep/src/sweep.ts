@@ -19,7 +19,7 @@ const nativeFolder = fileURLToPath(new URL('../native', import.meta.url))
 
 export type StreamMode = 'legacy' | 'per-thread'
 
-/** Groups that are asked once more with per-thread default streams: their functions have variants for it. */
+/** Groups that run again with per-thread default streams, because their functions have variants for them. */
 const perThreadGroups = /-(streams|pointers|graphs)$/
 
 export interface SweepOptions {
@@ -27,7 +27,7 @@ export interface SweepOptions {
   readonly specFolder: string
   readonly kernels: string
   readonly work: string
-  /** parts of names: a group is run whose name has one of them */
+  /** parts of names: a group runs if its name contains one of them */
   readonly groups: readonly string[]
 }
 
@@ -36,11 +36,11 @@ export interface GroupResult extends GroupReport {
   readonly version: string | null
   readonly mode: StreamMode
   readonly group: string
-  /** a side that crashed or did not start, and during which question */
+  /** how a side crashed or failed to start, and at which question */
   readonly failure?: string
-  /** why the group may have unasked questions on hardware */
+  /** why hardware may leave questions of the group unasked */
   readonly optional?: string
-  /** why it was not run */
+  /** why the group did not run */
   readonly notRun?: string
 }
 
@@ -88,8 +88,8 @@ function unitsOf(subject: Subject, index: number, { specs, work, groups: wanted 
 type Program = { readonly file: string } | { readonly problem: string }
 
 /**
- * Builds the C++ program of each group: one for all of them, or, where that does not compile, one for each, so that
- * only the group with the problem is lost.
+ * Builds the C++ programs: one for all groups. If it does not compile, each group gets its own, so that only the group
+ * with the problem is lost.
  */
 async function build(unit: Unit, folders: readonly string[]): Promise<ReadonlyMap<string, Program>> {
   const whole = await compile(unit, unit.groups, 'program', folders)
@@ -112,7 +112,7 @@ async function compile(
   if (include === undefined) return { problem: `no header of ${subject.library} was found` }
   const version = headerVersion(subject.library, include)
   if (Number.isNaN(version)) return { problem: `the header in ${include} does not tell its version` }
-  // CUDA's headers are needed by all others.
+  // All other headers include CUDA's.
   const includes = [include, ...(headers.cuda ? [headers.cuda] : []), nativeFolder]
   const flags = mode === 'per-thread' ? ['-DCUDA_API_PER_THREAD_DEFAULT_STREAM'] : []
   try {

@@ -1,4 +1,4 @@
-// One task in a process of its own, so that a library that crashes takes nothing else down.
+// Runs one task in a process of its own, so that a library that crashes affects nothing else.
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
@@ -14,7 +14,7 @@ export interface Probe {
   readonly path: string
   readonly step: string
   readonly version: string | null
-  /** for the driver: devices, or the status of `cuInit` when it is not 0 */
+  /** for the driver: the number of devices, or the status of `cuInit` if it is not 0 */
   readonly devices?: number
   readonly initStatus?: number
 }

@@ -1,12 +1,12 @@
-// A library that has every function of a list and answers each with a pattern made of what it was asked, so that two
-// sides get the same answers only when they ask the same.
+// Builds a library with every function of a list. Each function answers with a pattern made from its arguments, so two
+// sides get the same answers only if they ask the same questions.
 import { compileLibrary } from '@shoal/bindgen/dist/proof/compile.js'
 import { groupsOf } from '../dist/list.js'
 import type { Spec } from '../dist/spec.js'
 
-/** What is wrong with it, but only for a Node process: C++ programs get right answers. */
+/** Faults of the library. Only Node processes see them; C++ programs get right answers. */
 export interface Faults {
-  /** function and how many bytes to change in its first out-parameter */
+  /** a function, and how many bytes to change in its first out-parameter */
   lies?: string
   crashes?: string
   overruns?: string

@@ -10,7 +10,7 @@ import { buildFakeLibrary, type Faults } from './fakeLibrary.js'
 
 const script = fileURLToPath(new URL('../dist/run.js', import.meta.url))
 const specs = readSpecs(fileURLToPath(new URL('../../bindgen/spec', import.meta.url)))
-/** Programs are compiled and some sixty processes started; minutes on a machine that is busy with other tests. */
+/** The tests compile programs and start about sixty processes. This takes minutes while other tests run. */
 const timeout = 300_000
 const include = findHeaders({}).cuda
 const compiler = spawnSync('g++', ['--version']).status === 0
@@ -32,7 +32,7 @@ function run(
 ): { status: number | null; output: string; data: Data } {
   const json = join(folder, 'report.json')
   const { SHOAL_EXPECT_GPU: _, ...inherited } = process.env
-  // The driver's program is compiled once for all runs that ask the whole list.
+  // All runs that ask the whole list share one compiled program of the driver.
   const work = ['--work', join(folder, more.length === 0 ? 'work' : 'other')]
   const given = ['--libraries', libraries, '--json', json, ...work, ...more]
   const result = spawnSync(process.execPath, [script, 'sweep', ...given], {
@@ -74,7 +74,7 @@ describe('the sweep, on libraries that answer every question', () => {
     for (const { library, mode, counts } of data.sweep) {
       if (mode !== 'legacy') continue
       expect(counts, library).toMatchObject({ unasked: 0, different: 0 })
-      // cuGetProcAddress alone, which would hand out addresses of nothing.
+      // Only questions of cuGetProcAddress are absent, because a fake one would return addresses of nothing.
       expect(counts['absent'], library).toBe(library === 'driver' ? 90 : 0)
     }
   })

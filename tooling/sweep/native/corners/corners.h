@@ -1,4 +1,4 @@
-// What the programs of `questions/corners` have in common.
+// Shared by the programs of `questions/corners`.
 #pragma once
 
 #include <fcntl.h>
@@ -22,14 +22,14 @@ namespace corners {
 inline std::string running;
 inline bool isSilent = false;
 
-// Prints an answer of the group that runs.
+// Prints an answer of the running group.
 inline void say(const std::string& name, long long value) {
   if (isSilent) return;
   printf("%s.%s = %lld\n", running.c_str(), name.c_str(), value);
   fflush(stdout);
 }
 
-// An integer, enumerator, handle or address that becomes whatever a parameter or a variable is.
+// An integer, enumerator, handle or address that converts to the type of any parameter or variable.
 struct Any {
   unsigned long long value;
   template <class T>
@@ -48,13 +48,13 @@ void clear(T& variable) {
   memset((void*)&variable, 0, sizeof variable);
 }
 
-// Memory that processes of a group have in common.
+// Returns memory that the processes of a group share.
 template <class T>
 T* shared() {
   return (T*)mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
-// Numbers in memory.
+// Reads numbers from memory.
 inline uint32_t word(const void* at) { return *(const volatile uint32_t*)at; }
 inline uint64_t wide(const void* at) {
   uint64_t number;
@@ -65,16 +65,16 @@ inline int poke(void* at, uint32_t number) {
   *(volatile uint32_t*)at = number;
   return 0;
 }
-// Waits until another process or thread has put something there.
+// Waits until another process or thread stores a value other than zero there.
 inline int await(void* at) {
   while (word(at) == 0) usleep(1000);
   return 0;
 }
 
-// Memory of the host in whole pages.
+// Returns whole pages of host memory.
 inline void* pages() { return mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
 
-// Runs a body in a process of its own, which is waited for or not.
+// Runs a body in a process of its own. Waits for the process if `isAwaited`.
 inline void inProcess(const std::function<void()>& body, bool isAwaited) {
   fflush(stdout);
   const pid_t child = fork();
@@ -93,8 +93,8 @@ struct Group {
   void (*body)();
 };
 
-// Runs groups, each in a process of its own, so that what crashes, poisons or hangs a library ends with its group; all
-// of them, or the one that is named.
+// Runs all groups, or the named one, each in a process of its own. A group that crashes, poisons or hangs a library
+// then affects no other group.
 inline int runGroups(int count, char** arguments, const std::vector<Group>& groups, unsigned seconds) {
   for (const auto& [name, body] : groups) {
     if (count > 1 && std::string(arguments[1]) != name) continue;

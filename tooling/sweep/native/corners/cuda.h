@@ -1,4 +1,4 @@
-// The driver, and what the questions about mapped memory have in common.
+// The driver, and helpers that the questions about mapped memory share.
 #pragma once
 
 #include "corners.h"
@@ -10,7 +10,7 @@ inline int run(int count, char** arguments, const std::vector<Group>& groups) {
   return runGroups(count, arguments, groups, 60);
 }
 
-// The primary context of a device, made current.
+// Makes the primary context of a device current.
 inline CUcontext primary(int device = 0) {
   CUcontext context = nullptr;
   cuInit(0);
@@ -42,14 +42,14 @@ inline CUresult allow(CUdeviceptr at, size_t size, int device = 0, int flags = C
   return cuMemSetAccess(at, size, &access, 1);
 }
 
-// One piece of device 0, mapped; without rights unless they are given.
+// Maps one piece of device 0, without access rights.
 inline CUdeviceptr mapped(size_t size = kPiece) {
   const CUdeviceptr at = reserve(size);
   cuMemMap(at, size, 0, make(size), 0);
   return at;
 }
 
-// The same, with these rights.
+// Maps one piece of device 0 with these access rights.
 inline CUdeviceptr allowed(int flags) {
   const CUdeviceptr at = mapped();
   allow(at, kPiece, 0, flags);

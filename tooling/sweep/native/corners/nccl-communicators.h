@@ -1,4 +1,4 @@
-// Two ranks of NCCL, each with a thread for what both have to do at the same time.
+// Two ranks of NCCL. Each has a thread, for calls that both ranks must make at the same time.
 #pragma once
 
 #include "corners.h"
@@ -7,7 +7,7 @@
 
 namespace corners {
 
-// A real NCCL may hang.
+// The time limit is short, because a real NCCL may hang.
 inline int run(int count, char** arguments, const std::vector<Group>& groups) {
   return runGroups(count, arguments, groups, 6);
 }
@@ -31,7 +31,7 @@ inline std::pair<long long, long long> both(const Body& body) {
   other.join();
   return {results[0], results[1]};
 }
-// Says how both ended, or the first alone.
+// Prints how the calls of both ranks ended. `askFirst` prints only the first.
 inline void askBoth(const std::string& name, const Body& body) {
   const auto [first, second] = both(body);
   say(name + " by 0", first);
@@ -72,7 +72,7 @@ inline ncclResult_t reduce(int rank) {
 }
 inline int finish(int rank) { return cuStreamSynchronize(stream[rank]); }
 
-// The first collective of a real NCCL waits for the other rank on the host: after this one, later ones do not.
+// The first collective of a real NCCL waits for the other rank on the host. Later collectives do not.
 inline int meet() {
   both([](int rank) {
     const ncclResult_t result = reduce(rank);

@@ -27,7 +27,7 @@ inline int join() {
   if (nvshmemx_hostlib_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes) != 0) _exit(98);
   return 0;
 }
-// The same, with symmetric memory.
+// Joins the job and allocates symmetric memory.
 inline int start() {
   join();
   cells = nvshmem_calloc(1, 64 << 10);
@@ -40,7 +40,7 @@ inline int split(int start, int stride, int size, nvshmem_team_t* team) {
   return nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, start, stride, size, nullptr, 0, team);
 }
 
-// Runs a group as a job: NVSHMEM's state would come along with a fork.
+// Runs a group as a job. Each PE executes the program anew, because a fork would copy NVSHMEM's state.
 inline void runJob(const char* name) {
   fflush(stdout);
   id.version = (1 << 16) + static_cast<int>(sizeof id);
@@ -60,7 +60,7 @@ inline void runJob(const char* name) {
   }
   int status = 0;
   waitpid(processes[0], &status, 0);
-  // The other may wait for one that has ended.
+  // The other PE may wait forever for one that has ended.
   for (int round = 0; round < 60; ++round) {
     if (waitpid(processes[1], nullptr, WNOHANG) != 0) break;
     usleep(5000);
