@@ -24,7 +24,7 @@ export async function runOneProcess(devices: readonly Device[], options: Options
         for (const { communicator, send, recv, stream } of ranks)
           communicator.allReduce(send, recv, { op: 'sum', stream })
       })
-    const synchronize = () => Promise.all(ranks.map(({ stream }) => stream.synchronize()))
+    const synchronize = () => Promise.all(ranks.map(({ communicator, stream }) => communicator.synchronize(stream)))
 
     allReduce() // the first one connects the ranks
     for (const { recv, stream } of ranks) recv.fill(Number.NaN, { stream }) // what is checked comes from the timed ones

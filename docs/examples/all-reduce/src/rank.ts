@@ -31,10 +31,10 @@ async function work(rank: number, ranks: number, options: Options): Promise<ToPa
 
     communicator.allReduce(source, target, { op: 'sum', stream }) // the first one connects the ranks
     target.fill(Number.NaN, { stream }) // what is checked comes from the timed ones
-    await stream.synchronize()
+    await communicator.synchronize(stream)
     const start = performance.now()
     for (let i = 0; i < iterations; i += 1) communicator.allReduce(source, target, { op: 'sum', stream })
-    await stream.synchronize()
+    await communicator.synchronize(stream)
     const seconds = (performance.now() - start) / 1000 / iterations
 
     const result = await target.toArray({ stream })

@@ -78,7 +78,7 @@ async function hostTime(replicas: readonly Replica[], call: () => void, times: n
 }
 
 async function synchronized(replicas: readonly Replica[]): Promise<void> {
-  await Promise.all(replicas.map(({ stream }) => stream.synchronize()))
+  await Promise.all(replicas.map(({ communicator, stream }) => communicator.synchronize(stream)))
 }
 
 /** Compares with the same steps in double precision: the weights go to the mean of all targets. */
