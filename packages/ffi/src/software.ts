@@ -26,7 +26,7 @@ export function isSoftwareDevice(): boolean {
 
 /** Options of the software device. */
 export interface SoftwareDeviceOptions {
-  /** Number of virtual devices, 1 to 64. Default: `SHOAL_SIM_DEVICES`, or 2. */
+  /** Number of virtual devices, 0 to 64. Default: `SHOAL_SIM_DEVICES`, or 2. */
   readonly devices?: number | undefined
 }
 
@@ -44,7 +44,7 @@ const keys: OptionKeys<SoftwareDeviceOptions> = { devices: true }
  */
 export function useSoftwareDevice(options?: SoftwareDeviceOptions): void {
   const { devices } = optionalOptions(options, 'useSoftwareDevice', keys)
-  if (devices !== undefined) requireInteger(devices, 'useSoftwareDevice', 'devices', 1, 64)
+  if (devices !== undefined) requireInteger(devices, 'useSoftwareDevice', 'devices', 0, 64)
   if (used) {
     if (isSoftwareDevice() && devices === undefined) return
     throw new AlreadyInUseError({

@@ -385,7 +385,7 @@ describe('symbols', () => {
 
 describe('the software device', () => {
   test('is used only on request, and a wrong choice is refused', () => {
-    expect(() => useSoftwareDevice({ devices: 0 })).toThrow(RangeError)
+    for (const devices of [-1, 65]) expect(() => useSoftwareDevice({ devices })).toThrow(RangeError)
     expect(() => useSoftwareDevice({ device: 1 } as never)).toThrow("only the keys devices, not 'device'")
     expect(() => useSoftwareDevice(2 as never)).toThrow(TypeError)
     process.env['SHOAL_DEVICE'] = 'quantum'
