@@ -1,7 +1,7 @@
 /*
- * For addons by Node-API, in C or C++: what an object answers at Symbol.for('cuda.memory') and
- * Symbol.for('cuda.stream'). Buffers and streams of Shoal's packages answer there, and so may those of any other
- * package. Needs Node-API 9, and nothing else of Shoal.
+ * For Node-API addons in C or C++. Reads what an object answers at Symbol.for('cuda.memory') and
+ * Symbol.for('cuda.stream'). Buffers and streams of Shoal's packages answer there, and any other package may implement
+ * the same protocol. Requires Node-API 9, and nothing else of Shoal.
  *
  *   shoal_memory memory;
  *   if (shoal_get_memory(env, argument, &memory) != napi_ok) return NULL; // an exception is pending
@@ -15,34 +15,39 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The newest version of the memory protocol that is read here, and the most dimensions: the layout of shoal_memory is
- * that of this header. */
+/*
+ * The newest version of the memory protocol that this header reads, and the largest number of dimensions. The layout of
+ * shoal_memory belongs to this header, not to the protocol.
+ */
 #define SHOAL_MEMORY_VERSION 1
 #define SHOAL_MEMORY_DIMENSIONS 64
 
-/* Memory that CUDA functions reach by its address, for as long as the object has it: ask again in each call. */
+/*
+ * Memory that CUDA functions reach by its address. The address is valid while the object owns the memory, so read it
+ * again in each call.
+ */
 typedef struct {
-  uint64_t address; /* a CUdeviceptr, or an address of the host where `device` is -1 */
+  uint64_t address; /* a CUdeviceptr, or a host address if `device` is -1 */
   size_t byte_length;
-  int32_t device; /* ordinal; -1 for memory of the host */
-  void* context;  /* its CUcontext; NULL when it belongs to none */
-  char dtype[16]; /* such as "f32"; empty where the memory has no type */
-  size_t length;  /* number of elements; 0 where the memory has no type */
+  int32_t device; /* ordinal; -1 for host memory */
+  void* context;  /* its CUcontext; NULL if it belongs to no context */
+  char dtype[16]; /* for example "f32"; empty if the memory has no type */
+  size_t length;  /* number of elements; 0 if the memory has no type */
   bool read_only;
   /* Since version 1 of the protocol. */
-  int32_t version;    /* of the answer that was read */
-  int32_t dimensions; /* how many numbers of `shape` and `strides` there are; 0 where the memory has no type */
+  int32_t version;                          /* of the answer that was read */
+  int32_t dimensions;                       /* length of `shape` and `strides`; 0 if the memory has no type */
   int64_t shape[SHOAL_MEMORY_DIMENSIONS];   /* in elements, the outermost dimension first */
   int64_t strides[SHOAL_MEMORY_DIMENSIONS]; /* in elements, as in DLPack */
-  bool is_pending; /* work that makes the contents may be under way: order yours behind `stream` */
-  void* stream;    /* the CUstream of that work; 1 and 2 are the default streams; NULL where nothing is pending */
+  bool is_pending; /* work that writes the contents may be in flight: order your work after `stream` */
+  void* stream;    /* the CUstream of that work; 1 and 2 are the default streams; NULL if nothing is pending */
 } shoal_memory;
 
-/* A stream, for as long as the object has it. */
+/* A stream. The handle is valid while the object owns the stream. */
 typedef struct {
-  void* handle;   /* a CUstream, which is a cudaStream_t too */
-  int32_t device; /* ordinal; -1 where it is not known */
-  void* context;  /* its CUcontext; NULL where it is not known */
+  void* handle;   /* a CUstream, which is also a cudaStream_t */
+  int32_t device; /* ordinal; -1 if unknown */
+  void* context;  /* its CUcontext; NULL if unknown */
 } shoal_stream;
 
 static napi_status shoal__refuse(napi_env env, const char* message) {
@@ -50,8 +55,10 @@ static napi_status shoal__refuse(napi_env env, const char* message) {
   return napi_pending_exception;
 }
 
-/* The answer at a registered symbol, of version 0 to `newest`. A getter that throws, because the object is gone, leaves
- * its exception pending. */
+/*
+ * Reads the answer at a registered symbol, of version 0 to `newest`. A getter that throws because the object is
+ * disposed leaves its exception pending.
+ */
 static napi_status shoal__answer(napi_env env, napi_value value, const char* key, int32_t newest, const char* message,
                                  napi_value* answer, int32_t* found) {
   napi_valuetype type;
@@ -85,14 +92,14 @@ static bool shoal__number(napi_env env, napi_value answer, const char* key, doub
          *number == (double)(int64_t)*number;
 }
 
-/* Whether a property is there and neither undefined nor null. */
+/* True if the property exists and is neither undefined nor null. */
 static bool shoal__given(napi_env env, napi_value answer, const char* key, napi_value* value) {
   napi_valuetype type;
   return napi_get_named_property(env, answer, key, value) == napi_ok && napi_typeof(env, *value, &type) == napi_ok &&
          type != napi_undefined && type != napi_null;
 }
 
-/* An array of integers from 0 up. */
+/* Reads an array of integers that are 0 or greater. */
 static bool shoal__numbers(napi_env env, napi_value array, int64_t* numbers, int32_t* count) {
   bool is_array = false;
   uint32_t length = 0;
@@ -112,7 +119,7 @@ static bool shoal__numbers(napi_env env, napi_value array, int64_t* numbers, int
   return true;
 }
 
-/* Bytes of an element; 0 for what is no dtype. */
+/* Bytes per element; 0 if the text is not a dtype. */
 static size_t shoal__element_bytes(const char* dtype) {
   static const struct {
     const char* name;
@@ -125,7 +132,7 @@ static size_t shoal__element_bytes(const char* dtype) {
   return 0;
 }
 
-/* Whether the elements lie row after row without gaps. */
+/* True if the elements are in row-major order without gaps. */
 static inline bool shoal_is_contiguous(const shoal_memory* memory) {
   int64_t step = 1;
   for (int32_t i = 0; i < memory->dimensions; i++)
@@ -137,7 +144,7 @@ static inline bool shoal_is_contiguous(const shoal_memory* memory) {
   return true;
 }
 
-/* Reads shape and strides, which are there for memory with a type. False where they say what cannot be. */
+/* Reads shape and strides, which memory with a type has. Returns false if they contradict the other fields. */
 static bool shoal__layout(napi_env env, napi_value answer, bool has_length, shoal_memory* memory) {
   napi_value field;
   int32_t count = 0;
@@ -165,7 +172,9 @@ static bool shoal__layout(napi_env env, napi_value answer, bool has_length, shoa
   return length == 0 || (last + 1) * (double)bytes <= (double)memory->byte_length;
 }
 
-/* Reads memory of any strides. Where `value` is none, a TypeError is pending and the result is not napi_ok. */
+/*
+ * Reads memory with any strides. If `value` is not such memory, a TypeError is pending and the result is not napi_ok.
+ */
 static inline napi_status shoal_get_strided_memory(napi_env env, napi_value value, shoal_memory* memory) {
   static const char message[] = "memory must be an object with [Symbol.for('cuda.memory')], of version 0 or 1";
   napi_value answer, field;
@@ -200,14 +209,17 @@ static inline napi_status shoal_get_strided_memory(napi_env env, napi_value valu
   return napi_ok;
 }
 
-/* Reads memory whose elements are contiguous; with gaps it is refused, never read as if it had none. */
+/*
+ * Reads memory whose elements are contiguous. Memory with gaps is refused with an error, never read as if it were
+ * contiguous.
+ */
 static inline napi_status shoal_get_memory(napi_env env, napi_value value, shoal_memory* memory) {
   napi_status status = shoal_get_strided_memory(env, value, memory);
   if (status != napi_ok || shoal_is_contiguous(memory)) return status;
   return shoal__refuse(env, "memory must be contiguous, not with strides that skip elements: copy it first");
 }
 
-/* Reads a stream; undefined and null are the default stream. Where `value` is none, a TypeError is pending. */
+/* Reads a stream. undefined and null mean the default stream. If `value` is not a stream, a TypeError is pending. */
 static inline napi_status shoal_get_stream(napi_env env, napi_value value, shoal_stream* stream) {
   static const char message[] = "stream must be an object with [Symbol.for('cuda.stream')], of version 0";
   napi_valuetype type;

@@ -1,5 +1,5 @@
-// An addon that knows nothing of Shoal but its header: it takes any package's memory and stream, and calls the CUDA
-// driver itself.
+// An addon that includes only one header of Shoal. It takes memory and streams of any package and calls the CUDA driver
+// itself.
 #define NAPI_VERSION 9
 #include <dlfcn.h>
 #include <shoal_memory.h>
@@ -10,7 +10,9 @@ namespace {
 
 using Status = int;
 
-/** The driver that the process has: NVIDIA's, or the software device under its name. */
+/**
+ * Looks up a function of the driver that the process has loaded: NVIDIA's, or the software device under the same name.
+ */
 template <typename Function>
 Function driver(const char* name) {
   static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -22,8 +24,10 @@ napi_value fail(napi_env env, const std::string& message) {
   return nullptr;
 }
 
-/** Has the stream wait for what the memory's producer has queued on its own: whoever takes memory and a stream does
- * that. */
+/**
+ * Makes the stream wait for the work that the memory's producer has queued on another stream. Every function that takes
+ * memory and a stream must do so.
+ */
 Status wait_for_producer(const shoal_memory& memory, void* stream) {
   if (!memory.is_pending || memory.stream == stream) return 0;
   const auto create = driver<Status (*)(void**, unsigned)>("cuEventCreate");
@@ -39,7 +43,7 @@ Status wait_for_producer(const shoal_memory& memory, void* stream) {
   return status;
 }
 
-/** fill(memory, byte, stream): queues the writing of a byte to all of the memory. */
+/** fill(memory, byte, stream): queues a write of `byte` to the whole memory. */
 napi_value fill(napi_env env, napi_callback_info info) {
   size_t count = 3;
   napi_value arguments[3];
@@ -57,7 +61,7 @@ napi_value fill(napi_env env, napi_callback_info info) {
   const auto pop = driver<Status (*)(void**)>("cuCtxPopCurrent_v2");
   const auto set = driver<Status (*)(uint64_t, unsigned char, size_t, void*)>("cuMemsetD8Async");
   if (push == nullptr || pop == nullptr || set == nullptr) return fail(env, "no libcuda.so.1 in sight of the loader");
-  // The caller's context is left as it was.
+  // The context is pushed and popped, so the caller's context stays current.
   Status status = push(memory.context);
   if (status == 0) {
     status = wait_for_producer(memory, stream.handle);

@@ -1,11 +1,12 @@
-// A network of one hidden layer, its gradient, and a step downhill. `network.ptx` is what NVRTC makes of this.
+// A network with one hidden layer, its gradient, and one step of gradient descent. NVRTC compiles this file to
+// `network.ptx`.
 
 constexpr int inputs = 4, hidden = 16;
 constexpr int biases = hidden * inputs, outputs = biases + hidden, outputBias = outputs + hidden;
 constexpr int parameterCount = outputBias + 1;
 constexpr int threads = 128;
 
-// For each example: what the hidden layer gives, and how far the output is from `y`. One thread an example.
+// Computes the hidden layer and the error of the output for each example. One thread per example.
 extern "C" __global__ void forward(const double* parameters, const double* x, const double* y, double* activations,
                                    double* errors, int examples) {
   const int example = blockIdx.x * blockDim.x + threadIdx.x;
@@ -21,7 +22,8 @@ extern "C" __global__ void forward(const double* parameters, const double* x, co
   errors[example] = output - y[example];
 }
 
-// What one example adds to the gradient of its squared error by one parameter, or, behind them, to the squared error itself.
+// The share of one example in the gradient by one parameter. The index after the last parameter returns the squared
+// error.
 __device__ double term(int parameter, double error, const double* parameters, const double* x, const double* activations) {
   if (parameter == parameterCount) return error * error;
   if (parameter == outputBias) return 2 * error;
@@ -31,7 +33,8 @@ __device__ double term(int parameter, double error, const double* parameters, co
   return parameter >= biases ? back : back * x[parameter % inputs];
 }
 
-// Sums over the examples, a block a parameter. Always added in the same order, so that the same examples give the same bits.
+// Sums over the examples, one block per parameter. The order of additions is fixed, so equal examples have bit-equal
+// sums.
 extern "C" __global__ void gradientSums(const double* parameters, const double* x, const double* activations,
                                         const double* errors, double* sums, int examples) {
   __shared__ double part[threads];
@@ -47,7 +50,8 @@ extern "C" __global__ void gradientSums(const double* parameters, const double* 
   if (threadIdx.x == 0) sums[blockIdx.x] = part[0];
 }
 
-// One step along the gradient of all ranks; keeps the mean squared error before it. One thread a parameter.
+// One step along the gradient of all ranks. Stores the mean squared error from before the step. One thread per
+// parameter.
 extern "C" __global__ void descend(double* parameters, const double* sums, double* losses, int step, int examples,
                                    double rate) {
   if (threadIdx.x == parameterCount) losses[step] = sums[parameterCount] / examples;

@@ -1,8 +1,8 @@
-// A kernel that puts into its neighbour's memory by itself, and a second one that waits for what comes from the other side.
+// One kernel writes into the memory of its right neighbour. A second kernel waits for the data of the left neighbour.
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
-/** Each thread writes one element of the right neighbour; the last to have written tells it. */
+/** Each thread writes one element to the right neighbour. The thread that finishes last sends the signal. */
 extern "C" __global__ void put_to_neighbour(int *target, unsigned long long *arrived, int count) {
   const int me = nvshmem_my_pe();
   const int right = (me + 1) % nvshmem_n_pes();
@@ -12,7 +12,7 @@ extern "C" __global__ void put_to_neighbour(int *target, unsigned long long *arr
   if (threadIdx.x == 0) nvshmemx_signal_op((uint64_t *)arrived, 1, NVSHMEM_SIGNAL_SET, right);
 }
 
-/** Waits for the left neighbour, then counts elements that are not what it should have written. */
+/** Waits for the left neighbour, then counts the elements with a wrong value. */
 extern "C" __global__ void check_arrival(const int *target, unsigned long long *arrived, int count, int *wrong) {
   if (threadIdx.x == 0) nvshmem_signal_wait_until((uint64_t *)arrived, NVSHMEM_CMP_EQ, 1);
   __syncthreads();

@@ -1,2 +1,2 @@
-// A library that loads and has none of the functions looked for.
+// A library that loads but has none of the required functions.
 int shoalTestNothing(void) { return 0; }

@@ -1,5 +1,5 @@
-// Stands in front of every function of the software device: tells which were called and with what, and makes the n-th
-// call of one fail.
+// Wraps every function of the software device. It counts the calls, records the arguments of one function, and can make
+// the n-th call of one function fail.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
-// As many arguments as the longest has: those that a function does not have are handed on unread.
+// As many parameters as the longest function has. A function with fewer parameters ignores the rest.
 #define PARAMETERS                                                                                            \
   uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h, uint64_t i, \
       uint64_t j, uint64_t k, uint64_t l, uint64_t m, uint64_t n, uint64_t o, uint64_t p
@@ -30,7 +30,7 @@ static uint64_t failsAt, status;
 static int callsFirst, hasFailed;
 
 enum { WORDS = 16, BYTES = 256 };
-// What a function was called with last: its arguments, and what lies where they point to.
+// The last call of the recorded function: its arguments, and the bytes at each argument that is an address.
 static struct {
   char name[64];
   uint64_t words[WORDS];
@@ -38,7 +38,10 @@ static struct {
 } recorded;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/** Reads what may be no address: the system looks first. */
+/**
+ * Reads from a value that may not be an address: write() to a pipe reports a bad address, where a plain read would
+ * crash.
+ */
 static void peek(uint64_t address, uint8_t* bytes) {
   int ends[2];
   memset(bytes, 0, BYTES);
@@ -90,7 +93,7 @@ static void* sim(void) {
   return library;
 }
 
-// What errors are made of is never refused.
+// Functions that build error messages never fail here.
 static int isAsked(const char* name) {
   return strncmp(name, "cuGetError", 10) != 0 && strcmp(name, "cuDriverGetVersion") != 0 &&
          strncmp(name, "cuGetProcAddress", 16) != 0;
@@ -104,8 +107,10 @@ static int find(const char* name) {
   return -1;
 }
 
-/** Counts from now on. Lets the call of this number of a function fail, which with `first` is made all the same; none
- * where there is no name. */
+/**
+ * Resets the counts. From now on, call number `number` of the function `name` returns `answer`. The real function runs
+ * first if `first` is set. An unknown name makes no call fail.
+ */
 EXPORT int shimWatch(const char* name, uint64_t number, uint64_t answer, uint64_t first) {
   pthread_mutex_lock(&lock);
   int index;
@@ -119,7 +124,7 @@ EXPORT int shimWatch(const char* name, uint64_t number, uint64_t answer, uint64_
   return 0;
 }
 
-/** Ends it, and tells whether the call came. */
+/** Stops making calls fail. Returns 1 if the chosen call came. */
 EXPORT int shimUnwatch(void) {
   pthread_mutex_lock(&lock);
   failing = -1;
@@ -128,7 +133,7 @@ EXPORT int shimUnwatch(void) {
   return answer;
 }
 
-/** The name of a function that was asked for, and how often it was called. */
+/** The name of a function that the package looked up, and the number of its calls. */
 EXPORT int shimCalled(uint64_t index, char* name, uint64_t* calls) {
   if (index >= (uint64_t)known) return 0;
   pthread_mutex_lock(&lock);
@@ -138,7 +143,7 @@ EXPORT int shimCalled(uint64_t index, char* name, uint64_t* calls) {
   return 1;
 }
 
-/** From now on calls of this function are recorded; none is so far. */
+/** Records the calls of this function from now on, and clears the record. */
 EXPORT int shimRecord(const char* name) {
   pthread_mutex_lock(&lock);
   memset(&recorded, 0, sizeof recorded);

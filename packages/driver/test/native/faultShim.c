@@ -1,4 +1,4 @@
-// Stands in front of the software device, counts calls and makes chosen ones fail on demand.
+// Wraps functions of the software device, counts their calls and makes chosen calls fail.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -34,7 +34,7 @@ static uint64_t pass(int index, uint64_t a, uint64_t b, uint64_t c, uint64_t d, 
   states[index].calls += 1;
   if (states[index].failures == 0) return states[index].real(a, b, c, d, e, f);
   states[index].failures -= 1;
-  // "Success" without a result: what an allocation must not give.
+  // Reports success but returns a null result, which an allocation must never do.
   if (states[index].status == 0) *(uint64_t*)(uintptr_t)a = 0;
   return states[index].status;
 }

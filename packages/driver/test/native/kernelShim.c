@@ -1,5 +1,5 @@
-// Puts module and kernel functions in front of the software device's own: tests see what the driver
-// package hands to them. A kernel's name tells its parameters: "args_4_8" has one of 4 and one of 8 bytes.
+// Replaces module and kernel functions of the software device, so that tests see what the driver package passes to
+// them. A kernel's name lists the sizes of its parameters: "args_4_8" has one of 4 bytes and one of 8 bytes.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -27,7 +27,7 @@ typedef struct {
   uint8_t arguments[512];
 } Launch;
 
-// What was asked of an occupancy function.
+// The arguments of the last occupancy function.
 typedef struct {
   uint64_t kernel;
   uint64_t sharedMemory;
@@ -169,8 +169,8 @@ static int launch(const Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, u
   return SUCCESS;
 }
 
-// A multiprocessor with 2048 threads, 228 KiB of shared memory and room for 16 blocks, of which each takes 1 KiB
-// besides.
+// A multiprocessor with 2048 threads, 228 KiB of shared memory and at most 16 blocks. Each block takes 1 KiB of shared
+// memory in addition to its own.
 static int maxActiveBlocks(int* blocks, const void* kernel, int blockSize, size_t sharedMemory, unsigned flags) {
   const int byThreads = blockSize < 1 ? 0 : 2048 / ((blockSize + 31) / 32 * 32);
   const int byMemory = sharedMemory > 228 * 1024 ? 0 : (int)(228 * 1024 / (sharedMemory + 1024));

@@ -1,5 +1,5 @@
-// Stands in front of the software device and says that it is older, or that devices have no multicast: SHIM_VERSION is
-// the version that it tells, SHIM_MULTICAST the ordinals of the devices that have it, one digit each.
+// Wraps the software device. SHIM_VERSION is the driver version that it reports. SHIM_MULTICAST lists the ordinals of
+// the devices that support multicast, one digit each.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ static int attribute(int* value, int which, int device) {
   return status;
 }
 
-// As an H200 without multicast answers.
+// The answer of an H200 without multicast.
 static int granularity(uint64_t* bytes, const void* properties, int option) {
   if (!has(0) && !has(1)) return 801;
   return ((int (*)(uint64_t*, const void*, int))sim("cuMulticastGetGranularity"))(bytes, properties, option);

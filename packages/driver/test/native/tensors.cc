@@ -1,5 +1,4 @@
-// An addon that makes tensors of DLPack and takes them, and knows nothing of Shoal: its structs are its own writing of
-// the ABI.
+// An addon that creates and consumes DLPack tensors and does not know Shoal: it declares the structs of the ABI itself.
 #define NAPI_VERSION 8
 #include <node_api.h>
 
@@ -44,7 +43,7 @@ int deletions = 0;
 
 template <typename T>
 struct Made {
-  T managed;  // first: its address is the tensor's
+  T managed;  // must be first: the tensor's address is this member's address
   int64_t sizes[2][64];
 };
 
@@ -129,7 +128,7 @@ void Put(napi_env env, napi_value object, const char* key, int64_t number) {
   napi_set_named_property(env, object, key, value);
 }
 
-// read(address, isVersioned) → what a consumer finds
+// read(address, isVersioned) → the fields that a consumer reads
 napi_value ReadTensor(napi_env env, napi_callback_info info) {
   size_t count = 2;
   napi_value arguments[2], result, value;
@@ -165,7 +164,7 @@ napi_value ReadTensor(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// end(address, isVersioned, times): calls the deleter, on a thread of its own.
+// end(address, isVersioned, times): calls the deleter on a new thread.
 napi_value EndTensor(napi_env env, napi_callback_info info) {
   size_t count = 3;
   napi_value arguments[3];

@@ -19,7 +19,7 @@
 namespace shoal {
 namespace {
 
-// Runs before Node destroys the environment: from here on no native thread reaches its JavaScript.
+// Runs before Node destroys the environment. Afterwards no native thread can reach its JavaScript.
 void End(Environment* environment) {
   ForgetWaits(environment->mailbox);
   ForgetCallbacks(environment->mailbox);
@@ -47,7 +47,7 @@ void Initialize(const Napi::CallbackInfo& info) {
   environment.on_job = Napi::Persistent(handlers.Get("job").As<Napi::Function>());
 }
 
-// hold() and unhold(): reasons to keep the event loop alive.
+// hold() and unhold() count the reasons to keep the event loop alive.
 void Hold(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).mailbox->Hold(); }
 void Unhold(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).mailbox->Release(); }
 

@@ -9,8 +9,8 @@
 namespace shoal {
 namespace {
 
-// The user data that C carries is a number, never a pointer: a call that comes after the callback was disposed, or
-// after its environment ended, finds nothing and does nothing.
+// C code carries a number as user data, never a pointer. A call after the callback was disposed, or after its
+// environment ended, finds no entry for the number and does nothing.
 struct Registry {
   std::mutex mutex;
   std::unordered_map<uint64_t, std::shared_ptr<Mailbox>> mailboxes;

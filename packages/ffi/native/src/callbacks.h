@@ -1,4 +1,4 @@
-// C callbacks that any thread may call; they reach JavaScript later, on its own thread.
+// C callbacks that any thread may call. They reach JavaScript later, on the JavaScript thread.
 #pragma once
 
 #include <napi.h>
@@ -10,12 +10,12 @@
 
 namespace shoal {
 
-// Calls a registered callback, from any thread; nothing happens when it has been forgotten.
+// Calls a registered callback, from any thread. Does nothing if the callback was forgotten.
 void DeliverCallback(uint64_t id, int status);
 
 void DefineCallbacks(Napi::Env env, Napi::Object exports);
 
-// Forgets every callback of an environment that ends; C may still call them, to no effect.
+// Forgets all callbacks of an environment that ends. C code may still call them, without effect.
 void ForgetCallbacks(const std::shared_ptr<Mailbox>& mailbox);
 
 }  // namespace shoal

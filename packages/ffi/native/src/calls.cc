@@ -9,16 +9,16 @@
 namespace shoal {
 namespace {
 
-// Every integer or pointer argument is one 8-byte word on x86-64 System V and AArch64, and a callee ignores the words
-// it has no parameter for, so a few widths serve every signature. Floating-point arguments have registers of their own,
-// which are filled in order and independently of the words.
+// On x86-64 System V and AArch64, every integer or pointer argument is one 8-byte word. A callee ignores words that it
+// has no parameter for, so a few widths serve every signature. Floating-point arguments are passed in separate
+// registers, which are filled in order and independently of the words.
 template <typename R, size_t... I>
 inline R CallWords(void* function, const uint64_t* words, std::index_sequence<I...>) {
   using Function = R (*)(decltype(static_cast<uint64_t>(I))...);
   return reinterpret_cast<Function>(function)(words[I]...);
 }
 
-// Doubles only as carriers of bits: they are loaded into registers and never computed with.
+// A double only carries bits here: it is loaded into a register and never used for arithmetic.
 template <typename R, size_t... I>
 inline R CallWithFloats(void* function, const uint64_t* words, const uint64_t* floats, std::index_sequence<I...>) {
   static_assert(kFloats == 8);
@@ -35,8 +35,9 @@ inline R CallWidth(void* function, const uint64_t* words, const uint64_t* floats
   return CallWords<R>(function, words, std::make_index_sequence<N>{});
 }
 
-// Structures of up to 16 bytes come back in two registers. Larger ones are written where the caller says, in a hidden
-// first argument or a register of its own: the compiler knows which, and only needs a type that is large enough.
+// Structures of up to 16 bytes are returned in two registers. Larger structures are written to an address that the
+// caller passes in a hidden first argument or in a separate register. The compiler knows which, and only needs a type
+// that is large enough.
 struct Pair {
   uint64_t words[2];
 };
@@ -44,7 +45,7 @@ struct Structure {
   uint64_t words[kStructureWords];
 };
 
-// Calls and stores the result's bits: the low bits of result[0] for anything but a structure.
+// Calls the function and stores the bits of its result. Anything but a structure goes to the low bits of result[0].
 template <int N, bool F>
 void CallInto(void* function, const Signature& signature, const uint64_t* words, const uint64_t* floats,
               uint64_t* result) {
@@ -70,7 +71,7 @@ void CallInto(void* function, const Signature& signature, const uint64_t* words,
   }
 }
 
-// C leaves the bits beyond a small result undefined.
+// C leaves the upper bits of a small result undefined.
 napi_value NumberOf(napi_env env, Result kind, uint64_t word) {
   napi_value value = nullptr;
   switch (kind) {
@@ -107,12 +108,12 @@ __attribute__((noinline)) napi_value CallForOtherResult(napi_env env, BoundCall*
   uint64_t* result = block + (kind == Result::kStructure ? kStructureSlot : kResultSlot);
   CallInto<N, F>(call->function, call->signature, block, block + kFloatSlot, result);
   if (kind == Result::kFloat) *result &= 0xffffffff;
-  // JavaScript reads these from the block, which costs less than to make a number here.
+  // JavaScript reads floating-point results from the block, which costs less than creating a number here.
   if (kind == Result::kFloat || kind == Result::kDouble) return nullptr;
   return NumberOf(env, kind, *result);
 }
 
-// The results that most functions have are handled here; what else there is does not slow them down.
+// Handles the most common result types. Other types go to a separate function, so that they do not slow these down.
 template <int N, bool F>
 inline napi_value CallNow(napi_env env, BoundCall* call) {
   const uint64_t* block = call->environment->block;
@@ -136,7 +137,7 @@ napi_value Record(napi_env env, BoundCall* call) {
   std::memcpy(recorded.arguments, block, sizeof(uint64_t) * static_cast<size_t>(signature.slots));
   std::memcpy(recorded.floats, block + kFloatSlot, sizeof(uint64_t) * static_cast<size_t>(signature.floats));
   call->environment->recording->calls.push_back(recorded);
-  // Nothing was returned yet; what an earlier call returned must not pass for it.
+  // The call has not run yet. Clear the slots so that the result of an earlier call cannot pass for its result.
   block[kResultSlot] = 0;
   std::memset(block + kStructureSlot, 0, sizeof(uint64_t) * kStructureWords);
   napi_value zero = nullptr;
@@ -144,15 +145,15 @@ napi_value Record(napi_env env, BoundCall* call) {
   return zero;
 }
 
-// The block named a context for this one call that was not current: it is during the call, and the caller's is again
-// afterwards.
+// The block names a context for this call, and another context is current. Switches to the named context for the call
+// and restores the caller's context afterwards.
 template <int N, bool F>
 __attribute__((noinline)) napi_value CallInContext(napi_env env, BoundCall* call, uint64_t context,
                                                    CurrentContext current) {
   ContextScope scope(context, current);
   if (scope.status() == 0) return CallNow<N, F>(env, call);
   if (!IsStatus(call->signature.result)) {
-    // The function's result has no room for a status.
+    // The function does not return a status, so the failure has to be an exception.
     const std::string message = "the context could not be made current: status " + std::to_string(scope.status());
     napi_throw_error(env, "SHOAL_CONTEXT", message.c_str());
     return nullptr;
@@ -225,7 +226,7 @@ Napi::Value Bind(const Napi::CallbackInfo& info) {
   return Napi::Value(env, function);
 }
 
-// putAddress(view, slot): the address of a view's first byte, straight into the block.
+// putAddress(view, slot): stores the address of the view's first byte directly in the block.
 napi_value PutAddress(napi_env env, napi_callback_info info) {
   size_t count = 2;
   napi_value arguments[2] = {nullptr, nullptr};

@@ -5,15 +5,15 @@
 namespace shoal {
 namespace {
 
-// adjustExternalMemory(bytes): memory outside of the JavaScript heap that JavaScript objects hold has grown by so many
-// bytes. Returns how much there is of it.
+// adjustExternalMemory(bytes): JavaScript objects hold this many more bytes outside the JavaScript heap. Returns the
+// new total.
 Napi::Value AdjustExternalMemory(const Napi::CallbackInfo& info) {
   const int64_t total =
       Napi::MemoryManagement::AdjustExternalMemory(info.Env(), info[0].As<Napi::Number>().Int64Value());
   return Napi::Number::New(info.Env(), static_cast<double>(total));
 }
 
-// watchObject(id, object): takeCollected() tells when the collector has taken the object.
+// watchObject(id, object): takeCollected() returns the id after the collector has freed the object.
 void WatchObject(const Napi::CallbackInfo& info) {
   Environment::Of(info.Env()).watched[info[0].As<Napi::Number>().Int64Value()] = Napi::Weak(info[1].As<Napi::Object>());
 }
@@ -22,7 +22,7 @@ void ForgetObject(const Napi::CallbackInfo& info) {
   Environment::Of(info.Env()).watched.erase(info[0].As<Napi::Number>().Int64Value());
 }
 
-// takeCollected(): the ids of objects that are gone, each once. Unlike a FinalizationRegistry it needs no turn of the
+// takeCollected(): the ids of collected objects, each id once. Unlike a FinalizationRegistry, this needs no turn of the
 // event loop.
 Napi::Value TakeCollected(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();

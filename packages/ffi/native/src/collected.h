@@ -1,4 +1,4 @@
-// What the garbage collector is told, and what it has taken.
+// Reports external memory to the garbage collector, and finds out which objects were collected.
 #pragma once
 
 #include <napi.h>

@@ -14,7 +14,7 @@ using SetCurrent = int (*)(uint64_t);
 
 std::atomic<SetCurrent> set_current{nullptr};
 
-// Returns 1 when the context changed, 0 when it was current already, minus the library's code when it failed.
+// Returns 1 if the context changed, 0 if it was current already, and the negated library code if the switch failed.
 int Enter(uint64_t context, CurrentContext current) {
   if (current.status != 0) return -current.status;
   if (current.context == context) return 0;
@@ -64,7 +64,7 @@ ContextScope::ContextScope(uint64_t context, CurrentContext current) : previous_
 ContextScope::~ContextScope() {
   if (!changed_) return;
   SetCurrent set = set_current.load(std::memory_order_acquire);
-  // The caller's context may have been destroyed in between; then there is none to go back to.
+  // The caller's context may have been destroyed in the meantime. In that case, no context is current afterwards.
   if (set(previous_) != 0) set(0);
 }
 

@@ -1,4 +1,4 @@
-// The current context of a thread, switched and restored without going through JavaScript.
+// The current context of a thread. Native code switches and restores it without a call into JavaScript.
 #pragma once
 
 #include <napi.h>
@@ -9,18 +9,18 @@
 namespace shoal {
 
 using GetCurrent = int (*)(uint64_t*);
-// cuCtxGetCurrent, once it is known.
+// cuCtxGetCurrent, or null until its address is known.
 extern std::atomic<GetCurrent> get_current_context;
 
 constexpr int kNotInitialized = 3;
 
-// What is current on a thread.
+// The context that is current on a thread.
 struct CurrentContext {
-  int status;  // 0, or the library's code when it could not be asked
+  int status;  // 0, or the library's code if the query failed
   uint64_t context;
 };
 
-// Here, as nearly every call asks, and most often finds the context that it needs.
+// Inline because nearly every call asks, and the needed context is usually current already.
 inline CurrentContext AskCurrentContext() {
   const GetCurrent get = get_current_context.load(std::memory_order_acquire);
   uint64_t context = 0;
@@ -28,14 +28,14 @@ inline CurrentContext AskCurrentContext() {
   return {status, context};
 }
 
-// Makes a context current on the calling thread for the life of this object.
+// Makes a context current on the calling thread for the lifetime of this object.
 class ContextScope {
  public:
   explicit ContextScope(uint64_t context, CurrentContext current = AskCurrentContext());
   ~ContextScope();
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
-  int status() const { return status_; }  // 0, or the library's code when the switch failed
+  int status() const { return status_; }  // 0, or the library's code if the switch failed
 
  private:
   uint64_t previous_;

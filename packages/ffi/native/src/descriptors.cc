@@ -22,7 +22,7 @@ namespace shoal {
 #ifndef _WIN32
 namespace {
 
-constexpr int kNotReady = 600;  // as CUDA says it, so that one waiter serves both
+constexpr int kNotReady = 600;  // CUDA_ERROR_NOT_READY, so that one waiter serves descriptors and CUDA
 constexpr size_t kMostDescriptors = 64;
 
 int Ready(uint64_t descriptor, short events) {
@@ -31,7 +31,7 @@ int Ready(uint64_t descriptor, short events) {
   return count == 0 || (count < 0 && errno == EINTR) ? kNotReady : 0;
 }
 
-// Asked by the waiter thread: int query(descriptor).
+// The waiter thread calls these as int query(descriptor).
 int ReadyToRead(uint64_t descriptor) { return Ready(descriptor, POLLIN); }
 int ReadyToWrite(uint64_t descriptor) { return Ready(descriptor, POLLOUT); }
 
@@ -42,7 +42,7 @@ bool MakeOurs(int descriptor) {
          fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) == 0;
 }
 
-// A name that starts with NUL is in Linux's abstract name space, which has no file. False when it is too long.
+// A name that starts with NUL belongs to Linux's abstract namespace and has no file. Returns false if it is too long.
 bool Address(const std::string& path, sockaddr_un* address, socklen_t* length) {
   std::memset(address, 0, sizeof *address);
   address->sun_family = AF_UNIX;
@@ -53,7 +53,7 @@ bool Address(const std::string& path, sockaddr_un* address, socklen_t* length) {
   return true;
 }
 
-// socketPair(): [descriptor, descriptor] or minus errno.
+// socketPair(): [descriptor, descriptor], or minus errno.
 Napi::Value SocketPair(const Napi::CallbackInfo& info) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return Code(info.Env(), errno);
@@ -64,7 +64,7 @@ Napi::Value SocketPair(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// openSocket(path, listen): descriptor or minus errno.
+// openSocket(path, listen): a descriptor, or minus errno.
 Napi::Value OpenSocket(const Napi::CallbackInfo& info) {
   sockaddr_un address;
   socklen_t length = 0;
@@ -82,7 +82,7 @@ Napi::Value OpenSocket(const Napi::CallbackInfo& info) {
   return Code(info.Env(), error);
 }
 
-// acceptSocket(descriptor): descriptor or minus errno.
+// acceptSocket(descriptor): a descriptor, or minus errno.
 Napi::Value AcceptSocket(const Napi::CallbackInfo& info) {
   const int descriptor = accept(info[0].As<Napi::Number>().Int32Value(), nullptr, nullptr);
   if (descriptor < 0) return Code(info.Env(), errno);
@@ -90,7 +90,7 @@ Napi::Value AcceptSocket(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), descriptor);
 }
 
-// adoptSocket(descriptor): 0, or minus errno when it is no Unix stream socket.
+// adoptSocket(descriptor): 0, or minus errno if the descriptor is not a Unix stream socket.
 Napi::Value AdoptSocket(const Napi::CallbackInfo& info) {
   const int descriptor = info[0].As<Napi::Number>().Int32Value();
   sockaddr_storage name{};
@@ -100,7 +100,7 @@ Napi::Value AdoptSocket(const Napi::CallbackInfo& info) {
   return MakeOurs(descriptor) ? Code(info.Env(), 0) : Code(info.Env(), errno);
 }
 
-// peerUser(descriptor): the user of the process at the other end when it connected, listened or made the pair; or minus
+// peerUser(descriptor): the user id of the peer process at the time it connected, listened or made the pair; or minus
 // errno.
 Napi::Value PeerUser(const Napi::CallbackInfo& info) {
   const int descriptor = info[0].As<Napi::Number>().Int32Value();
@@ -117,13 +117,13 @@ Napi::Value PeerUser(const Napi::CallbackInfo& info) {
 #endif
 }
 
-// isHungUp(descriptor): whether nobody reads a pipe any more, or the other end of a socket is closed.
+// isHungUp(descriptor): true if a pipe has no reader any more, or if the peer has closed its socket.
 Napi::Value IsHungUp(const Napi::CallbackInfo& info) {
   pollfd entry{info[0].As<Napi::Number>().Int32Value(), 0, 0};
   return Napi::Boolean::New(info.Env(), poll(&entry, 1, 0) > 0 && (entry.revents & (POLLERR | POLLHUP)) != 0);
 }
 
-// sendSocket(descriptor, bytes, descriptors): number of bytes or minus errno.
+// sendSocket(descriptor, bytes, descriptors): the number of bytes sent, or minus errno.
 Napi::Value SendSocket(const Napi::CallbackInfo& info) {
   auto bytes = info[1].As<Napi::Uint8Array>();
   auto list = info[2].As<Napi::Array>();
@@ -149,7 +149,8 @@ Napi::Value SendSocket(const Napi::CallbackInfo& info) {
   return sent < 0 ? Code(info.Env(), errno) : Napi::Number::New(info.Env(), static_cast<double>(sent));
 }
 
-// receiveSocket(descriptor, bytes, descriptors): number of bytes or minus errno; what came is appended to the array.
+// receiveSocket(descriptor, bytes, descriptors): the number of bytes received, or minus errno. Received descriptors are
+// appended to the array.
 Napi::Value ReceiveSocket(const Napi::CallbackInfo& info) {
   auto bytes = info[1].As<Napi::Uint8Array>();
   auto list = info[2].As<Napi::Array>();
@@ -179,13 +180,13 @@ Napi::Value ReceiveSocket(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(received));
 }
 
-// closeDescriptor(descriptor): 0 or minus errno. Node warns of a descriptor that a worker closes and has not opened
-// itself.
+// closeDescriptor(descriptor): 0, or minus errno. Replaces fs.close, because Node warns if a worker closes a descriptor
+// that it did not open.
 Napi::Value CloseDescriptor(const Napi::CallbackInfo& info) {
   return Code(info.Env(), close(info[0].As<Napi::Number>().Int32Value()) == 0 ? 0 : errno);
 }
 
-// closeAtEnd(descriptor, isWanted): whether the end of this thread closes it.
+// closeAtEnd(descriptor, isWanted): sets whether the descriptor is closed when this thread ends.
 void CloseAtEnd(const Napi::CallbackInfo& info) {
   auto& descriptors = Environment::Of(info.Env()).descriptors;
   const int descriptor = info[0].As<Napi::Number>().Int32Value();
@@ -193,7 +194,8 @@ void CloseAtEnd(const Napi::CallbackInfo& info) {
   else descriptors.erase(descriptor);
 }
 
-// descriptorKind(descriptor): what it is of, or minus errno. Deno's fs.fstat knows only what Deno has opened.
+// descriptorKind(descriptor): the kind of file, or minus errno. Deno's fs.fstat only knows descriptors that Deno
+// opened.
 Napi::Value DescriptorKind(const Napi::CallbackInfo& info) {
   struct stat status{};
   if (fstat(info[0].As<Napi::Number>().Int32Value(), &status) != 0) return Code(info.Env(), errno);
@@ -202,7 +204,7 @@ Napi::Value DescriptorKind(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), kind);
 }
 
-// duplicateDescriptor(descriptor): another number for the same, or minus errno.
+// duplicateDescriptor(descriptor): a new descriptor of the same file, or minus errno.
 Napi::Value DuplicateDescriptor(const Napi::CallbackInfo& info) {
   const int descriptor = fcntl(info[0].As<Napi::Number>().Int32Value(), F_DUPFD_CLOEXEC, 0);
   return descriptor < 0 ? Code(info.Env(), errno) : Napi::Number::New(info.Env(), descriptor);

@@ -9,7 +9,7 @@ struct Environment;
 
 void DefineDescriptors(Napi::Env env, Napi::Object exports);
 
-// What the thread has left open of what is its own.
+// Closes the descriptors that the thread registered with closeAtEnd() and has not closed.
 void CloseDescriptors(Environment& environment);
 
 }  // namespace shoal

@@ -10,7 +10,7 @@
 namespace shoal {
 namespace {
 
-// The ABI of DLPack 1.x. The version and the deleter of the second kind lie at the same places in each later one.
+// The ABI of DLPack 1.x. Every later version keeps the offsets of the version and of the deleter of a versioned tensor.
 struct Tensor {
   void* data;
   int32_t device_type;
@@ -42,7 +42,8 @@ struct VersionedTensor {
 static_assert(sizeof(Tensor) == 48 && sizeof(ManagedTensor) == 64 && sizeof(VersionedTensor) == 80,
               "the ABI of DLPack");
 
-// A tensor of ours: its address is that of the struct, whichever it is. Shape and strides stand behind it.
+// A tensor made here. Its address is the address of whichever struct the union holds. Shape and strides follow in
+// `sizes`.
 struct Block {
   union {
     ManagedTensor managed;
@@ -53,7 +54,7 @@ struct Block {
   int64_t sizes[1];
 };
 
-// Those whose deleter was not called yet.
+// The blocks whose deleter was not called yet.
 std::mutex live_mutex;
 Block* live = nullptr;
 
@@ -64,7 +65,7 @@ void Delete(void* tensor) {
     Block** link = &live;
     while (*link != nullptr && *link != tensor) link = &(*link)->next;
     Block* block = *link;
-    // One that was deleted before is not there.
+    // The tensor was deleted before.
     if (block == nullptr) return;
     *link = block->next;
     callback = block->callback;
@@ -81,7 +82,7 @@ uint64_t Word(const Napi::CallbackInfo& info, size_t index) {
 int32_t Number(const Napi::CallbackInfo& info, size_t index) { return info[index].As<Napi::Number>().Int32Value(); }
 
 // createTensor(data, deviceType, deviceId, code | bits << 8 | lanes << 16, [...shape, ...strides], callback, flags):
-// flags for a versioned one, null otherwise. The callback is called once, when the deleter was.
+// `flags` is null for an unversioned tensor. The callback is called once, after the deleter.
 Napi::Value CreateTensor(const Napi::CallbackInfo& info) {
   auto sizes = info[4].As<Napi::BigInt64Array>();
   const size_t count = sizes.ElementLength();
@@ -120,13 +121,13 @@ void Release(uint64_t address) {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
-// deleteTensor(address, isVersioned): calls the deleter, where there is one.
+// deleteTensor(address, isVersioned): calls the deleter, if the tensor has one.
 void DeleteTensor(const Napi::CallbackInfo& info) {
   if (info[1].As<Napi::Boolean>().Value()) Release<VersionedTensor>(Word(info, 0));
   else Release<ManagedTensor>(Word(info, 0));
 }
 
-// externalAddress(value): what an External of another addon points to; undefined for anything else.
+// externalAddress(value): the pointer in an External of another addon; undefined for any other value.
 Napi::Value ExternalAddress(const Napi::CallbackInfo& info) {
   if (!info[0].IsExternal()) return info.Env().Undefined();
   void* pointer = nullptr;

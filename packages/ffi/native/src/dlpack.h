@@ -1,4 +1,4 @@
-// Tensors as other libraries pass them on: the structs of DLPack, with a deleter that any thread may call.
+// Tensors for exchange with other libraries: the structs of DLPack, with a deleter that any thread may call.
 #pragma once
 
 #include <napi.h>

@@ -1,4 +1,4 @@
-// What the addon holds for one JavaScript thread (the main thread or a worker).
+// The addon's state for one JavaScript thread (the main thread or a worker).
 #pragma once
 
 #include <napi.h>
@@ -18,11 +18,11 @@ namespace shoal {
 struct BoundCall;
 struct Recording;
 
-// The block: slots of integer arguments, then what other registers take, then room for a structure that is returned.
+// Layout of the block: slots of integer arguments, then floating-point registers, then room for a returned structure.
 constexpr int kSlots = 48;
-constexpr int kContextSlot = 46;  // in: the context of the next call; out of enterContext: the one that was current
-constexpr int kResultSlot = 47;   // out: a 64-bit result, or the bits of a floating-point one
-constexpr int kFloatSlot = 48;    // in: one word for each floating-point register; a float stands in the low half
+constexpr int kContextSlot = 46;  // in: the context of the next call; out, of enterContext: the previous context
+constexpr int kResultSlot = 47;   // out: a 64-bit result, or the bits of a floating-point result
+constexpr int kFloatSlot = 48;    // in: one word per floating-point register; a float is in the low half
 constexpr int kFloats = 8;
 constexpr int kStructureSlot = kFloatSlot + kFloats;
 constexpr int kStructureWords = 16;
@@ -35,14 +35,15 @@ struct Environment {
 
   uint64_t* block = nullptr;                              // the shared argument block, kBlockWords words
   Recording* recording = nullptr;                         // set while JavaScript records calls for another thread
-  Recording* paused = nullptr;                            // the recording, while a nested call is made at once
-  std::map<uint32_t, std::unique_ptr<Recording>> at_end;  // calls to be made when the thread ends, by number
+  Recording* paused = nullptr;                            // holds the recording while a nested call runs at once
+  std::map<uint32_t, std::unique_ptr<Recording>> at_end;  // calls to make when the thread ends, by number
   uint32_t last_at_end = 0;
   std::set<int> descriptors;     // closed when the thread ends
   std::set<std::string> offers;  // withdrawn when the thread ends
   Napi::Reference<Napi::ArrayBuffer> block_buffer;
   std::vector<std::unique_ptr<BoundCall>> calls;
-  std::unordered_map<int64_t, Napi::ObjectReference> watched;  // objects whose end JavaScript asks for, by number; weak
+  // objects that JavaScript watches for collection, by number; weak
+  std::unordered_map<int64_t, Napi::ObjectReference> watched;
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
   Napi::FunctionReference on_wait;      // (id, status)
   Napi::FunctionReference on_callback;  // (id, status)

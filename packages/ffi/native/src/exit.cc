@@ -13,7 +13,7 @@ std::atomic<bool> is_guarded{false};
 std::atomic<bool> is_ending{false};
 
 #ifdef __GLIBC__
-// Runs behind the handlers of all libraries loaded since and before those of Node.
+// Runs after the exit handlers of all libraries that were loaded later, and before the handlers of Node.
 void Leave(int status, void*) {
   if (!is_guarded) return;
   std::fflush(nullptr);
@@ -21,8 +21,8 @@ void Leave(int status, void*) {
 }
 #endif
 
-// guardExit(guarded): NVSHMEM ends the process by exit() where it refuses a call. exit() destroys what V8's threads
-// still use, so that the process may end by SIGSEGV and its status is lost. Node itself ends those threads first.
+// guardExit(guarded): NVSHMEM calls exit() when it refuses a call. exit() destroys objects that V8's threads still use,
+// so the process can die of SIGSEGV and lose its status. Node itself stops those threads first.
 void Guard(const Napi::CallbackInfo& info) {
 #ifdef __GLIBC__
   [[maybe_unused]] static const int registered = on_exit(Leave, nullptr);

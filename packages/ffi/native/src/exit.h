@@ -1,11 +1,12 @@
-// How the process ends.
+// The end of the process.
 #pragma once
 
 #include <napi.h>
 
 namespace shoal {
 
-// Whether the main thread is past its JavaScript: what it ends now ends with the process.
+// True when the main thread has finished its JavaScript. What it still releases, the end of the process releases
+// anyway.
 bool ProcessIsEnding();
 
 void DefineExit(Napi::Env env, Napi::Object exports);

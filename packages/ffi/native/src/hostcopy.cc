@@ -18,26 +18,26 @@
 namespace shoal {
 namespace {
 
-// Lives as long as the stream may still call for a part, and as long as JavaScript holds it.
+// Lives while the stream may still call for a part, and while JavaScript holds it.
 struct HostCopy {
-  uint8_t* block;  // room for two parts, which take turns
+  uint8_t* block;  // room for two parts, which alternate
   uint8_t* memory;
   size_t bytes;
   size_t part;
   size_t threads;
   bool is_upload;
-  size_t called = 0;  // bytes of the parts that the stream has called for
-  // Memory of ours that is copied to: it outlives the JavaScript thread.
+  size_t called = 0;  // bytes of the parts that the stream has asked for
+  // Keeps the target alive if the addon allocated it, because the copy can outlive the JavaScript thread.
   MemoryHandle kept;
   std::shared_ptr<HostCopy> held_by_stream;
 
   std::mutex mutex;
   std::condition_variable done;
-  size_t at_work = 0;  // threads that copy the part that was begun
+  size_t at_work = 0;  // threads that are copying the current part
 };
 
-// Reads memory of a JavaScript array, which another thread may let go of meanwhile: the kernel copies what is there,
-// where a copy of our own would end the process.
+// Reads a JavaScript array that another thread may free at the same time. The kernel does the copy, because it returns
+// an error for a bad address. A copy by memcpy would crash the process.
 bool CopyFromArray(void* target, const void* source, size_t bytes) {
 #ifdef __linux__
   const iovec to{target, bytes};
@@ -49,7 +49,7 @@ bool CopyFromArray(void* target, const void* source, size_t bytes) {
 #endif
 }
 
-// Less is copied before another thread has woken up.
+// One thread copies less than this before another thread has woken up.
 constexpr size_t kLeastShare = 512 * 1024;
 constexpr size_t kPage = 4096;
 
@@ -62,7 +62,8 @@ void CopyShare(const HostCopy& copy, size_t start, size_t bytes) {
   }
 }
 
-// Begins to copy the part at `start` on other threads: one alone copies a fraction of what the link of a GPU takes.
+// Starts the copy of the part at `start` on other threads. A single thread copies at a fraction of the speed of a GPU's
+// link.
 void BeginPart(HostCopy& copy, size_t start) {
   const size_t end = std::min(start + copy.part, copy.bytes);
   const size_t shares = std::max<size_t>(1, std::min(copy.threads, (end - start) / kLeastShare));
@@ -87,9 +88,9 @@ void WaitForPart(HostCopy& copy) {
   copy.done.wait(lock, [&] { return copy.at_work == 0; });
 }
 
-// CUhostFn. To the device: the next part is in the block when it returns, and the one after that on its way while the
-// device reads this one. From it: the part that has arrived is on its way when it returns, and all of them after the
-// last.
+// The CUhostFn. Upload: when it returns, the next part is in the block. The part after it is being copied while the
+// device reads this one. Download: when it returns, the part that arrived is being copied to its target. The last call
+// returns when all parts are copied.
 void CopyPart(void* data) {
   auto& copy = *static_cast<HostCopy*>(data);
   const size_t start = copy.called;
@@ -111,7 +112,7 @@ uint64_t Address(const Napi::Value& value) {
   return value.As<Napi::BigInt>().Uint64Value(&lossless);
 }
 
-// startHostCopy(block, memory, bytes, part, isUpload, threads) → what stands for the copy, for the two below
+// startHostCopy(block, memory, bytes, part, isUpload, threads) → an External, the `copy` of the two functions below
 Napi::Value Start(const Napi::CallbackInfo& info) {
   const uint64_t memory = Address(info[1]);
   auto copy = std::make_shared<HostCopy>();
@@ -132,17 +133,17 @@ Napi::Value Data(const Napi::CallbackInfo& info) {
   return Napi::BigInt::New(info.Env(), reinterpret_cast<uint64_t>(info[0].As<Held>().Data()->get()));
 }
 
-// endHostCopy(copy): the stream calls for no more parts, whether it called for all or not. To give much memory back
-// takes the system a while, which another thread may spend.
+// endHostCopy(copy): the stream will not ask for more parts, whether or not it has asked for all. Another thread frees
+// the memory, because returning a lot of memory to the system takes long.
 void End(const Napi::CallbackInfo& info) {
   HostCopy& copy = **info[0].As<Held>().Data();
-  // A part that nobody asks for any more: the block and the memory go to others now.
+  // A part that is no longer needed may still be in progress. Wait, because the block and the memory get new owners.
   WaitForPart(copy);
   if (copy.kept != nullptr) RunOnThread([kept = std::move(copy.kept)] {});
   copy.held_by_stream.reset();
 }
 
-// A sandbox may forbid the call of the kernel.
+// A sandbox may forbid the system call.
 bool CanReadArrays() {
   const char from = 1;
   char to = 0;

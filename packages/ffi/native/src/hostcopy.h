@@ -1,4 +1,4 @@
-// Copies between host memory and a page-locked block that a stream makes when its turn comes.
+// Copies between host memory and a page-locked block, made when the stream reaches them.
 #pragma once
 
 #include <napi.h>

@@ -38,7 +38,7 @@ Napi::Value Open(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// symbol(handle, name) → address, 0n where the library has none
+// symbol(handle, name) → the address, or 0n if the library does not have the symbol
 Napi::Value Symbol(const Napi::CallbackInfo& info) {
   bool lossless = false;
   void* handle = reinterpret_cast<void*>(info[0].As<Napi::BigInt>().Uint64Value(&lossless));

@@ -1,4 +1,4 @@
-// The system loader: opening libraries, looking up symbols, saying where a library came from.
+// The system loader: opens libraries, looks up symbols, and finds the file that a library was loaded from.
 #pragma once
 
 #include <napi.h>

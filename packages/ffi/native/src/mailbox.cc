@@ -10,7 +10,7 @@ void Tell(Napi::Env env, const Mailbox::Message& message) {
   try {
     message(env);
   } catch (const Napi::Error& error) {
-    // An exception thrown by a JavaScript callback is that program's uncaught exception, as in any event handler.
+    // An exception in a JavaScript callback becomes an uncaught exception of the program, as in any event handler.
     napi_fatal_exception(env, error.Value());
   }
 }
@@ -30,7 +30,7 @@ void Mailbox::Open(Napi::Env env) {
 
 void Mailbox::Close() {
   std::lock_guard<std::mutex> lock(mutex_);
-  // Node itself destroys the thread-safe function while it ends the environment; from here on nobody may touch it.
+  // Node destroys the thread-safe function while it ends the environment. No thread may use it after this point.
   closed_ = true;
   function_ = nullptr;
   messages_.clear();
@@ -53,7 +53,7 @@ bool Mailbox::Post(Message message) {
     messages_.push_back(std::move(message));
     if (!asked_) Signal();
   }
-  // Only now: whoever looks for it takes the lock at once.
+  // Set the flag after releasing the lock: a thread that polls the flag takes the lock as soon as the flag is set.
   has_messages_.store(true, std::memory_order_release);
   return true;
 }
@@ -98,7 +98,7 @@ void Mailbox::DeliverNow(Napi::Env env, std::chrono::nanoseconds patience) {
 }
 
 void Mailbox::DeliverQuiet(Napi::Env env) {
-  // One by one: what JavaScript does in return may deliver the rest.
+  // Deliver one message at a time, because the JavaScript that it calls may deliver the rest.
   while (true) {
     Message message;
     {

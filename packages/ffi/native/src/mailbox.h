@@ -1,4 +1,4 @@
-// Delivers messages from native threads to one JavaScript thread. Posting after that thread has ended is a safe no-op.
+// Delivers messages from native threads to one JavaScript thread. Posting after that thread has ended does nothing.
 #pragma once
 
 #include <napi.h>
@@ -16,25 +16,25 @@ class Mailbox {
  public:
   using Message = std::function<void(Napi::Env)>;
 
-  // On the JavaScript thread.
+  // Only on the JavaScript thread.
   void Open(Napi::Env env);
   void Close();
-  void Hold();     // one more reason to keep the event loop alive
-  void Release();  // one less
+  void Hold();     // adds a reason to keep the event loop alive
+  void Release();  // removes a reason
 
-  // From any thread. False when the JavaScript thread has ended.
+  // From any thread. Returns false if the JavaScript thread has ended.
   bool Post(Message message);
-  // The same without waking the event loop: for DeliverQuiet, or for whenever the loop is woken next. WakeForQuiet
-  // wakes it.
+  // Posts without waking the event loop. The message waits for DeliverQuiet or for the next wake-up. WakeForQuiet wakes
+  // the loop if such messages wait.
   void PostQuietly(Message message);
   void WakeForQuiet();
 
-  // On the JavaScript thread: what was posted, without waiting for the event loop to be woken; looks out for it so
-  // long.
+  // Only on the JavaScript thread. Delivers the posted messages without waiting for the event loop. If there are none,
+  // polls for up to `patience`.
   void DeliverNow(Napi::Env env, std::chrono::nanoseconds patience = {});
-  // The same of nothing but the quiet messages.
+  // Delivers only the quiet messages.
   void DeliverQuiet(Napi::Env env);
-  // Who asks need not be woken, which costs both threads a call of the system.
+  // While set, posts do not wake the event loop, because JavaScript polls. A wake-up costs both threads a system call.
   void SetAsked(bool asked);
 
  private:

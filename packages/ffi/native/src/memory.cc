@@ -24,7 +24,7 @@ struct Registry {
   std::unordered_map<uint64_t, Allocation> memories;
 };
 
-// Never destroyed: threads may still release memory while the process exits.
+// Never destroyed, because threads may still release memory while the process exits.
 Registry& TheRegistry() {
   static auto* registry = new Registry;
   return *registry;
@@ -48,13 +48,13 @@ uint64_t AddressArgument(const Napi::CallbackInfo& info, size_t index) {
   return info[index].As<Napi::BigInt>().Uint64Value(&lossless);
 }
 
-// What the ArrayBuffer of an allocation holds.
+// The finalizer data of an allocation's ArrayBuffer.
 struct Hold {
   MemoryHandle memory;
 };
 
-// The collector took the ArrayBuffer, and with it every buffer the memory was moved to. When JavaScript had let go
-// before, the address may belong to another allocation by now.
+// The collector has freed the ArrayBuffer and every buffer that its memory was transferred to. If JavaScript released
+// the memory earlier, `hold` is empty, because the address may belong to another allocation now.
 void CollectMemory(napi_env, void* address, void* hint) {
   auto* hold = static_cast<Hold*>(hint);
   if (hold->memory != nullptr) {
@@ -65,8 +65,8 @@ void CollectMemory(napi_env, void* address, void* hint) {
   delete hold;
 }
 
-// Much memory is touched for the first time in a third of the time with pages of 2 MiB. A system without them has none
-// to give.
+// With pages of 2 MiB, the first write to a large block takes a third of the time. A system without large pages ignores
+// the hint.
 void PreferLargePages(void* whole, size_t length) {
   constexpr uint64_t kPage = 2 << 20;
   const uint64_t start = (reinterpret_cast<uint64_t>(whole) + kPage - 1) / kPage * kPage;
@@ -79,8 +79,8 @@ Napi::Value Allocate(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const double requested = info[0].As<Napi::Number>().DoubleValue();
   const size_t length = static_cast<size_t>(requested);
-  // The pages of much memory come zeroed from the system, each when it is first touched: writing zeros here would hold
-  // up the thread.
+  // The system zeroes the pages of a large block when they are first touched. Writing zeros here would block the
+  // thread.
   constexpr size_t kAlignment = 64;
   const size_t padded = (length + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
   void* whole = std::calloc(1, padded + kAlignment);
@@ -108,8 +108,8 @@ Napi::Value Allocate(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// release(address): JavaScript lets go, with its buffer detached; the memory goes with the last recorded call that uses
-// it.
+// release(address): JavaScript has detached the buffer and drops its reference. The memory is freed when the last
+// recorded call that uses it has run.
 void ReleaseMemory(const Napi::CallbackInfo& info) {
   Registry& registry = TheRegistry();
   std::lock_guard<std::mutex> lock(registry.mutex);
@@ -119,7 +119,8 @@ void ReleaseMemory(const Napi::CallbackInfo& info) {
   registry.memories.erase(found);
 }
 
-// view(address, bytes, callback) → ArrayBuffer; the callback is called when no ArrayBuffer reaches the memory any more.
+// view(address, bytes, callback) → an ArrayBuffer. The callback is called when no ArrayBuffer reaches the memory any
+// more.
 Napi::Value View(const Napi::CallbackInfo& info) {
   const size_t length = static_cast<size_t>(info[1].As<Napi::Number>().DoubleValue());
   void* callback = reinterpret_cast<void*>(static_cast<uint64_t>(info[2].As<Napi::Number>().Int64Value()));
@@ -152,7 +153,7 @@ Napi::Value ReadCString(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), reinterpret_cast<const char*>(address));
 }
 
-// copyOut(address, view): native memory into a view, for memory that JavaScript has no view of.
+// copyOut(address, view): copies native memory into a view, for memory that JavaScript has no view of.
 void CopyOut(const Napi::CallbackInfo& info) {
   auto target = info[1].As<Napi::Uint8Array>();
   std::memcpy(target.Data(), reinterpret_cast<const void*>(AddressArgument(info, 0)), target.ByteLength());

@@ -1,4 +1,4 @@
-// Memory that both JavaScript and native threads use, alive until the last of them lets go.
+// Memory that JavaScript and native threads share. It lives until the last of them drops its reference.
 #pragma once
 
 #include <napi.h>
@@ -11,7 +11,7 @@ namespace shoal {
 
 using MemoryHandle = std::shared_ptr<void>;
 
-// The memory allocated for JavaScript at this address, or null.
+// The memory that was allocated for JavaScript at this address, or null.
 MemoryHandle FindMemory(uint64_t address);
 
 void DefineMemory(Napi::Env env, Napi::Object exports);

@@ -9,19 +9,19 @@
 namespace shoal {
 namespace {
 
-// One table for all threads: no other process can write to it, so an entry proves that its text comes from this
-// process.
+// One table for all threads of the process. Other processes cannot write to it, so an entry proves that its text comes
+// from this process.
 struct Offers {
   std::mutex mutex;
   std::map<std::string, std::string> texts;
 };
 
 Offers& All() {
-  static Offers* all = new Offers;  // threads may outlive static objects
+  static Offers* all = new Offers;  // never destroyed: threads may outlive static objects
   return *all;
 }
 
-// putOffer(key, text): another thread may take the text once, while this thread lives.
+// putOffer(key, text): another thread may take the text once, as long as this thread lives.
 void PutOffer(const Napi::CallbackInfo& info) {
   auto key = info[0].As<Napi::String>().Utf8Value();
   std::lock_guard<std::mutex> lock(All().mutex);
@@ -29,7 +29,7 @@ void PutOffer(const Napi::CallbackInfo& info) {
   Environment::Of(info.Env()).offers.insert(std::move(key));
 }
 
-// takeOffer(key): the text, removed from the table; undefined for a key that has none.
+// takeOffer(key): removes the text from the table and returns it; undefined if the key has no text.
 Napi::Value TakeOffer(const Napi::CallbackInfo& info) {
   std::string text;
   {
@@ -42,7 +42,7 @@ Napi::Value TakeOffer(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), text);
 }
 
-// dropOffer(key): idempotent, on the thread that put it.
+// dropOffer(key): for the thread that put the offer; idempotent.
 void DropOffer(const Napi::CallbackInfo& info) {
   auto key = info[0].As<Napi::String>().Utf8Value();
   std::lock_guard<std::mutex> lock(All().mutex);

@@ -1,4 +1,4 @@
-// What one thread leaves for another thread of this process under a key that nobody guesses.
+// Texts that one thread leaves for another thread of this process, under a key that cannot be guessed.
 #pragma once
 
 #include <napi.h>
@@ -8,7 +8,7 @@ namespace shoal {
 struct Environment;
 
 void DefineOffers(Napi::Env env, Napi::Object exports);
-// Forgets the offers of a thread that ends.
+// Removes the offers of a thread that ends.
 void WithdrawOffers(Environment& environment);
 
 }  // namespace shoal

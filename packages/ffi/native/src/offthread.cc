@@ -25,13 +25,13 @@ struct Job {
   std::vector<CallResult> results;
 };
 
-// Whether the sequence goes on.
+// Returns true if the next call of the sequence is to run.
 bool RunCall(Job& job, const RecordedCall& call) {
   CallResult result;
   const int context_status = Invoke(call, &result);
   const int64_t status = result.Status();
   if (context_status != 0 && status == 0) {
-    // Not a function that could have returned it.
+    // The function does not return a status, so the job carries the failure.
     job.context_status = context_status;
     return false;
   }
@@ -88,14 +88,14 @@ void DropRecording(const Napi::CallbackInfo& info) {
   environment.recording = nullptr;
 }
 
-// pauseRecording(paused): calls made while it is paused run at once.
+// pauseRecording(paused): while paused, calls run at once and are not recorded.
 void PauseRecording(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::Of(info.Env());
   const bool pause = info[0].As<Napi::Boolean>();
   if (pause == (environment.recording != nullptr)) std::swap(environment.recording, environment.paused);
 }
 
-// keep(address): the memory stays alive until the recorded calls have run.
+// keep(address): keeps the memory alive until the recorded calls have run.
 void Keep(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::Of(info.Env());
   bool lossless = false;
@@ -103,7 +103,7 @@ void Keep(const Napi::CallbackInfo& info) {
   if (environment.recording != nullptr && memory != nullptr) environment.recording->kept.push_back(std::move(memory));
 }
 
-// repeat(words, count): the call recorded last is made again with each of the first words as its first argument.
+// repeat(words, count): repeats the last recorded call with each of the first `count` words as its first argument.
 void Repeat(const Napi::CallbackInfo& info) {
   Recording* recording = Environment::Of(info.Env()).recording;
   if (recording == nullptr || recording->calls.empty()) throw Napi::Error::New(info.Env(), "no call was recorded");
@@ -112,7 +112,7 @@ void Repeat(const Napi::CallbackInfo& info) {
       words.Data(), words.Data() + std::min<size_t>(info[1].As<Napi::Number>().Uint32Value(), words.ElementLength()));
 }
 
-// Takes the recording.
+// Moves the recording into a new job.
 std::shared_ptr<Job> JobOf(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::Of(info.Env());
   bool lossless = false;
@@ -120,7 +120,7 @@ std::shared_ptr<Job> JobOf(const Napi::CallbackInfo& info) {
   job->id = static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value());
   job->context = info[1].As<Napi::BigInt>().Uint64Value(&lossless);
   job->mailbox = environment.mailbox;
-  // Taken only now: what throws above leaves it to whoever drops it.
+  // Take the recording last. If anything above throws, the caller still has the recording and can drop it.
   job->recording.reset(std::exchange(environment.recording, nullptr));
   if (job->recording == nullptr) throw Napi::Error::New(info.Env(), "no calls were recorded");
   return job;
@@ -128,8 +128,8 @@ std::shared_ptr<Job> JobOf(const Napi::CallbackInfo& info) {
 
 Lane& LaneOf(const Napi::Value& value) { return **value.As<Napi::External<std::shared_ptr<Lane>>>().Data(); }
 
-// run(id, context, stopOnError, wantsValues, lane | null): takes the recording and starts it; false when no thread
-// could be had.
+// run(id, context, stopOnError, wantsValues, lane | null): takes the recording and starts it. Returns false if the
+// system has no thread for it.
 Napi::Value Run(const Napi::CallbackInfo& info) {
   auto job = JobOf(info);
   job->stop_on_error = info[2].As<Napi::Boolean>();
@@ -142,8 +142,8 @@ Napi::Value Run(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), started);
 }
 
-// runQuietly(id, context, lane, isPrompt): makes all calls on the lane. The event loop is woken when they have
-// returned, if isPrompt, or when the lane has nothing more to do.
+// runQuietly(id, context, lane, isPrompt): makes all calls on the lane. Wakes the event loop when the calls have
+// returned if isPrompt is set, and otherwise when the lane is idle.
 Napi::Value RunQuietly(const Napi::CallbackInfo& info) {
   auto job = JobOf(info);
   job->stop_on_error = false;
@@ -158,7 +158,7 @@ Napi::Value RunQuietly(const Napi::CallbackInfo& info) {
       info.Env(), LaneOf(info[2]).Run(std::move(task), [mailbox = job->mailbox] { mailbox->WakeForQuiet(); }));
 }
 
-// deliverQuiet(): tells JavaScript of what runQuietly() has ended by now.
+// deliverQuiet(): reports the runQuietly() jobs that have completed to JavaScript.
 void DeliverQuiet(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).mailbox->DeliverQuiet(info.Env()); }
 
 // takeRecording(): the calls recorded so far, for replay().
@@ -169,20 +169,19 @@ Napi::Value TakeRecording(const Napi::CallbackInfo& info) {
   return Napi::External<Recording>::New(info.Env(), recording, [](Napi::Env, Recording* data) { delete data; });
 }
 
-// replay(recording, ignored): makes all its calls on this thread. Returns the first status that is neither 0 nor
-// `ignored`.
+// replay(recording, ignored): makes all calls of the recording on this thread. Returns the first status that is neither
+// 0 nor `ignored`.
 Napi::Value Replay(const Napi::CallbackInfo& info) {
   const int64_t ignored = info[1].As<Napi::Number>().Int64Value();
   const int64_t first = Make(*info[0].As<Napi::External<Recording>>().Data(), ignored);
   return Napi::Number::New(info.Env(), static_cast<double>(first));
 }
 
-// keepRecording(): the calls recorded so far are made when the thread ends. Returns the number that forgetRecording()
-// takes.
+// keepRecording(): the calls recorded so far run when the thread ends. Returns a number for forgetRecording().
 Napi::Value KeepRecording(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::Of(info.Env());
   if (environment.recording == nullptr) throw Napi::Error::New(info.Env(), "no calls are being recorded");
-  // Never one that was given before: forgetting twice must not forget another.
+  // Numbers are never reused, so that forgetting one twice cannot forget another recording.
   const uint32_t number = ++environment.last_at_end;
   environment.at_end[number].reset(std::exchange(environment.recording, nullptr));
   return Napi::Number::New(info.Env(), number);
@@ -200,18 +199,18 @@ Napi::Value CreateLane(const Napi::CallbackInfo& info) {
   });
 }
 
-// deliver(nanoseconds): tells JavaScript of what has ended by now, or ends within that time.
+// deliver(nanoseconds): reports to JavaScript what has completed, or completes within that time.
 void DeliverEnded(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Environment::Of(env).mailbox->DeliverNow(env, std::chrono::nanoseconds(info[0].As<Napi::Number>().Int64Value()));
 }
 
-// setAsking(isAsking): while JavaScript asks by itself, with deliver(), nothing wakes the event loop.
+// setAsking(isAsking): while true, JavaScript polls with deliver() and nothing wakes the event loop.
 void SetAsking(const Napi::CallbackInfo& info) {
   Environment::Of(info.Env()).mailbox->SetAsked(info[0].As<Napi::Boolean>());
 }
 
-// waitForLane(lane, milliseconds): blocks until everything queued has run; false when the time is over first.
+// waitForLane(lane, milliseconds): blocks until all queued tasks have run. Returns false on timeout.
 Napi::Value WaitForLane(const Napi::CallbackInfo& info) {
   const std::chrono::milliseconds patience(info[1].As<Napi::Number>().Int64Value());
   return Napi::Boolean::New(info.Env(), LaneOf(info[0]).WaitUntilIdle(patience));

@@ -1,4 +1,4 @@
-// Recorded calls that run, in order, on a native thread with a context current there.
+// Recorded calls that run in order on a native thread, with a context current on that thread.
 #pragma once
 
 #include <napi.h>

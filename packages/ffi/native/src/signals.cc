@@ -17,7 +17,7 @@ Actions Now() {
   return actions;
 }
 
-// As they were before any library was loaded.
+// The handlers from before any library was loaded.
 const Actions& First() {
   static const Actions actions = Now();
   return actions;
@@ -27,8 +27,8 @@ bool IsSameHandler(const struct sigaction& one, const struct sigaction& other) {
   return one.sa_handler == other.sa_handler && one.sa_handler != SIG_DFL && one.sa_handler != SIG_IGN;
 }
 
-// restoreSignals(): NVRTC has handlers of its own while it compiles, and gives the earlier ones back without their
-// flags. That of Node then is called for ever in place of once, and the process can be ended by SIGKILL alone.
+// restoreSignals(): NVRTC installs its own handlers while it compiles, and restores the earlier handlers without their
+// flags. Node's one-shot handler then runs for ever, and only SIGKILL can end the process.
 void Restore(const Napi::CallbackInfo&) {
   const Actions& first = First();
   const Actions now = Now();

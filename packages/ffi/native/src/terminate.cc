@@ -5,7 +5,7 @@
 #ifdef __GLIBCXX__
 namespace __gnu_cxx {
 
-// Instead of libstdc++'s handler of this name, which brings a demangler along: a sixth of the file.
+// Replaces libstdc++'s handler of this name, which pulls in a demangler: a sixth of the file.
 void __verbose_terminate_handler() {
   const char* what = "";
   try {

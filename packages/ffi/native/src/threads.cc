@@ -9,9 +9,9 @@ namespace shoal {
 namespace {
 
 constexpr auto kIdle = std::chrono::seconds(10);
-// Calls that follow each other closely need not wait for the thread to be woken each time.
+// A lane polls this long for the next task, so that calls in quick succession do not each wait for a thread to wake up.
 constexpr auto kLaneSpin = std::chrono::microseconds(30);
-// A lane that gets nothing for so long is idle.
+// A lane is idle when it gets no task for this long.
 constexpr auto kLanePause = std::chrono::milliseconds(1);
 
 struct Pool {
@@ -21,7 +21,7 @@ struct Pool {
   size_t idle = 0;
 };
 
-// Never destroyed: its threads may outlive the exit of the process's main function.
+// Never destroyed, because its threads may outlive main().
 Pool& ThePool() {
   static auto* pool = new Pool;
   return *pool;
@@ -86,7 +86,7 @@ bool Lane::Run(Task task, Task when_idle) {
     tasks_.push_back(std::move(task));
     if (when_idle) when_idle_ = std::move(when_idle);
   }
-  // Only now: whoever looks for it takes the lock at once.
+  // Set the flag after releasing the lock: a thread that polls the flag takes the lock as soon as the flag is set.
   has_news_.store(true, std::memory_order_release);
   wake_.notify_one();
   return true;

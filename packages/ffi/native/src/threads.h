@@ -1,4 +1,4 @@
-// Native threads for calls that block. A thread that is idle for a while ends; none of them keeps the process alive.
+// Native threads for calls that block. A thread ends after it was idle for a while. No thread keeps the process alive.
 #pragma once
 
 #include <atomic>
@@ -13,22 +13,21 @@ namespace shoal {
 
 using Task = std::function<void()>;
 
-// Runs the task on a thread that is free, or on a new one: a task that blocks never delays another.
-// False when the system gives no more threads.
+// Runs the task on an idle thread or on a new one, so a task that blocks never delays another task. Returns false if
+// the system cannot start a thread.
 bool RunOnThread(Task task);
 
-// Whether a thread may look for something again and again while another works on it: on few processors it would only
-// take the other's place.
+// True if a thread may poll while another thread works. With few processors, polling takes a processor from the work
+// itself.
 bool HasSpareProcessors();
 
-// Tasks of one lane run one after the other, in order, always on the same thread.
+// The tasks of a lane run in order, one at a time, always on the same thread.
 class Lane : public std::enable_shared_from_this<Lane> {
  public:
-  // `when_idle` is called once the lane has had nothing to do for a moment, unless more tasks come; the last one
-  // counts.
+  // Calls `when_idle` after the lane has had no task for a moment. A later `when_idle` replaces an earlier one.
   bool Run(Task task, Task when_idle = nullptr);
-  void Close();  // the thread ends after what is queued
-  // Blocks until everything queued has run. False when the time is over first.
+  void Close();  // the thread ends after the queued tasks
+  // Blocks until all queued tasks have run. Returns false on timeout.
   bool WaitUntilIdle(std::chrono::milliseconds patience);
 
  private:
@@ -39,8 +38,8 @@ class Lane : public std::enable_shared_from_this<Lane> {
   std::condition_variable idle_;
   std::deque<Task> tasks_;
   Task when_idle_;
-  bool running_ = false;               // a task that was taken out and has not returned
-  std::atomic<bool> has_news_{false};  // a task or the end, for whoever looks without the lock
+  bool running_ = false;               // a task was taken from the queue and has not returned
+  std::atomic<bool> has_news_{false};  // a task or the end, for threads that poll without the lock
   bool started_ = false;
   bool closed_ = false;
 };

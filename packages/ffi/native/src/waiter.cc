@@ -26,12 +26,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Query = int (*)(uint64_t);
 
-// A query is asked again after a sixteenth of the time waited so far: short work is noticed within microseconds, long
-// work costs next to nothing. The thread asks without a pause only at the very start.
+// The waiter repeats a query after a sixteenth of the time waited so far. Short work is noticed within microseconds,
+// and long work costs almost nothing. The thread polls without a pause only at the very start.
 constexpr auto kSpin = std::chrono::microseconds(20);
 constexpr auto kShortestPause = std::chrono::microseconds(5);
 constexpr auto kLongestPause = std::chrono::microseconds(200);
-// A query reads the memory it was given, which may go with the environment. One that hangs must not keep it for ever.
+// A query reads memory that the environment may free when it ends. A query that hangs must not block the end for ever.
 constexpr auto kLongestEnd = std::chrono::seconds(1);
 
 struct Wait {
@@ -58,18 +58,18 @@ struct KeyHash {
   }
 };
 
-// The mutex is never held during a query, so JavaScript is never kept waiting by the driver.
+// The mutex is never held during a query, so the driver cannot make JavaScript wait.
 struct Waiter {
   std::mutex mutex;
   std::condition_variable wake;
   std::condition_variable answered;
-  std::unordered_map<Key, WaitHandle, KeyHash> pending;  // what was neither reported nor forgotten
+  std::unordered_map<Key, WaitHandle, KeyHash> pending;  // neither reported nor forgotten
   std::vector<WaitHandle> arrivals;
-  WaitHandle asking;  // the one whose query is under way
+  WaitHandle asking;  // the wait whose query is running
   bool started = false;
 };
 
-// Never destroyed: its thread may outlive the exit of the process's main function.
+// Never destroyed, because its thread may outlive main().
 Waiter& TheWaiter() {
   static auto* waiter = new Waiter;
   return *waiter;
@@ -89,7 +89,7 @@ void Report(const Wait& wait, int status, bool forgotten) {
   });
 }
 
-// Asks once. True when it is to be asked again.
+// Runs the query once. Returns true if the query has to be repeated.
 bool AskOnce(Waiter& waiter, const WaitHandle& wait) {
   {
     std::lock_guard<std::mutex> lock(waiter.mutex);
@@ -110,7 +110,7 @@ bool AskOnce(Waiter& waiter, const WaitHandle& wait) {
   return false;
 }
 
-// Asks once for every wait and drops those that ended. Returns the age of the youngest that is left.
+// Runs each query once and drops the waits that ended. Returns the age of the youngest remaining wait.
 Clock::duration AskAll(Waiter& waiter, std::vector<WaitHandle>& watched) {
   Clock::duration youngest = Clock::duration::max();
   for (size_t i = 0; i < watched.size();) {
@@ -157,11 +157,11 @@ uint64_t Word(const Napi::Value& value) {
   return value.As<Napi::BigInt>().Uint64Value(&lossless);
 }
 
-// wait(id, context, query, argument, notReady): false when no thread could be had.
+// wait(id, context, query, argument, notReady): false if the system cannot start the thread.
 Napi::Value StartWait(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Environment& environment = Environment::Of(env);
-  // Converted before anything is locked: a conversion may throw.
+  // Convert the arguments before locking, because a conversion may throw.
   auto wait = std::make_shared<Wait>(Wait{static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value()), Word(info[1]),
                                           reinterpret_cast<Query>(Word(info[2])), Word(info[3]),
                                           info[4].As<Napi::Number>().Int32Value(), environment.mailbox, Clock::now()});
@@ -181,8 +181,8 @@ Napi::Value StartWait(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(env, true);
 }
 
-// forget(id): 1 when the wait was pending: it is neither asked nor reported any more. 2 when it is being asked at this
-// moment: it is reported as forgotten when the query has returned. 0 when its end was reported already.
+// forget(id): returns 1 if the wait was pending; it is neither queried nor reported any more. Returns 2 if its query is
+// running; the wait is reported as forgotten when the query has returned. Returns 0 if its end was reported already.
 Napi::Value ForgetWait(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::Of(info.Env());
   const auto id = static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value());

@@ -1,4 +1,4 @@
-// One native thread that watches for the end of GPU work and tells JavaScript.
+// One native thread that polls for the completion of GPU work and reports it to JavaScript.
 #pragma once
 
 #include <napi.h>

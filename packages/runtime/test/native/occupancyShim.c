@@ -1,12 +1,12 @@
-// Occupancy functions of libcudart, which the software device leaves out; all others come from the library it is linked
-// with.
+// The occupancy functions of libcudart, which the software device does not have. All other functions come from the
+// library that this one is linked with.
 #include <stddef.h>
 #include <stdint.h>
 
 #define EXPORT __attribute__((visibility("default")))
 enum { SUCCESS = 0, INVALID_VALUE = 1 };
 
-// What was asked, and on which device.
+// The arguments of the last call, and the device that was current.
 typedef struct {
   uint64_t kernel;
   uint64_t sharedMemory;

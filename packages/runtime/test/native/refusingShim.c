@@ -1,4 +1,5 @@
-// A libcudart that knows no version and no device; all other functions come from the library it is linked with.
+// A libcudart that fails to report a version and a device. All other functions come from the library that this one is
+// linked with.
 #define EXPORT __attribute__((visibility("default")))
 enum { INVALID_DEVICE = 101 };
 
