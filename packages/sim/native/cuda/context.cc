@@ -1,4 +1,4 @@
-// Contexts: creation, the current one of a thread, settings.
+// Contexts: creation, the current context of a thread, settings.
 #include "core/context.h"
 
 #include "core/device.h"
@@ -19,7 +19,7 @@ bool hasLimit(CUlimit limit) {
   return limit != CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && limit != CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED;
 }
 
-// The current context of the thread is the last one, with the green context that it was made current as.
+// The last context of the stack is current. Each entry has the green context through which it was made current.
 void push(std::shared_ptr<Context> context, std::shared_ptr<GreenContext> green) {
   contextStack().push_back(std::move(context));
   threadState().greens.push_back(std::move(green));
@@ -46,13 +46,13 @@ CUresult createContext(CUcontext* created, unsigned flags, CUdevice ordinal) {
   return CUDA_SUCCESS;
 }
 
-// A destroyed context still has a handle: it may be made current, and what is then done in it fails.
+// A destroyed context keeps its handle. The program can still make it current, but work in it fails.
 CUresult findContext(CUcontext handle, std::shared_ptr<Context>& context) {
   context = state().contexts.find(handle);
   return context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-// For functions that take a context and mean the current one when it is null.
+// For functions that accept null for the current context.
 CUresult givenOrCurrent(CUcontext handle, std::shared_ptr<Context>& context) {
   if (handle == nullptr) return currentContext(context);
   if (const CUresult status = findContext(handle, context)) return status;
@@ -182,7 +182,7 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx) {
 CUresult cuCtxGetFlags(unsigned int* flags) {
   return inAnyContext([&](auto& context) {
     if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    // A primary context always maps host memory, and says so here alone.
+    // A primary context always maps host memory, but only this function reports the flag.
     *flags = context->flags | (context->isPrimary ? CU_CTX_MAP_HOST : 0);
     return CUDA_SUCCESS;
   });
@@ -223,7 +223,7 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
   });
 }
 
-// As of a device without MPS, which has no part of its multiprocessors for one client.
+// Answers like a device without MPS, which cannot give a client a part of its multiprocessors.
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam* pExecAffinity, CUexecAffinityType) {
   return inContext([&](auto&) {
     return pExecAffinity == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;

@@ -7,11 +7,11 @@ namespace shoal {
 
 namespace {
 
-// Up to here an asynchronous copy from pageable memory is staged; a larger one returns when it is done.
+// An asynchronous copy from pageable memory is staged up to this size. A larger copy returns when it has completed.
 constexpr size_t kLargestStaged = size_t{64} << 20;
 
-// CUDA copies nothing that overlaps: a device copies in an order of its own. Here it is the one that reads what was
-// written before.
+// CUDA leaves overlapping copies undefined, because a device copies in any order. This order reads bytes that the copy
+// has already written, so that tests notice the overlap.
 void copyBytes(char* to, const char* from, size_t length) {
   if (to >= from + length || from >= to + length) {
     memcpy(to, from, length);
@@ -22,7 +22,7 @@ void copyBytes(char* to, const char* from, size_t length) {
   }
 }
 
-// Takes the source's rows now, so that the caller may change them at once.
+// Copies the source rows now, so that the caller may change them at once.
 std::shared_ptr<char[]> stage(Copy& copy) {
   std::shared_ptr<char[]> staged(new char[copy.width * copy.height * copy.depth]);
   for (size_t index = 0; index < copy.height * copy.depth; ++index) {
@@ -59,7 +59,7 @@ CUresult Copy::run() const {
   return result;
 }
 
-// Zeroes come from where nothing is mapped, and what goes there is lost.
+// Unmapped tiles read as zero. Writes to unmapped tiles are dropped.
 CUresult Copy::runTiled(Held& held) const {
   const auto fromTiles = from.tiled ? from.tiled->tiles() : nullptr, toTiles = to.tiled ? to.tiled->tiles() : nullptr;
   CUresult result = CUDA_SUCCESS;
@@ -93,7 +93,7 @@ CUresult queueCopy(const std::shared_ptr<Stream>& stream, const Copy& described,
   uint64_t sequence = 0;
   if (!isAsynchronous) {
     const bool onDevice = !fromPageable && !toPageable && !copy->from.range.isHost() && !copy->to.range.isHost();
-    // Device to device, even the synchronous form does not wait.
+    // A copy from device to device does not wait, even in its synchronous form.
     if (onDevice) return stream->runOrEnqueue(operationOf(std::move(copy)), sequence);
     return stream->runAndWait(operationOf(std::move(copy)));
   }

@@ -1,4 +1,4 @@
-// Core dumps: their settings, of the process and of each context, and what is written where a context fails.
+// Core dumps: the settings of the process and of each context, and the text that is written when a context fails.
 #include <unistd.h>
 
 #include <cstdio>
@@ -46,7 +46,7 @@ bool isSwitch(int setting) {
 }
 bool isName(int setting) { return setting == CU_COREDUMP_FILE || setting == CU_COREDUMP_PIPE; }
 
-// A context has what it was given, and else what the process has.
+// A context falls back to the setting of the process.
 template <class Table, class Value>
 Value lookUp(Table Settings::* table, int setting, const Settings* own, Value fallback) {
   for (const Settings* each : {own, static_cast<const Settings*>(&store().process)}) {
@@ -88,7 +88,7 @@ CUresult read(const Context* context, int setting, void* value, size_t* size) {
 
 CUresult write(const Context* context, int setting, const void* value, const size_t* size) {
   if (size == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // These are of the process alone.
+  // These settings exist only for the process.
   if (context != nullptr && (setting == CU_COREDUMP_ENABLE_USER_TRIGGER || setting == CU_COREDUMP_PIPE))
     return CUDA_ERROR_NOT_PERMITTED;
   std::lock_guard lock(store().mutex);
@@ -116,7 +116,7 @@ void forget(const Context& context) {
 
 }  // namespace
 
-// There are no registers to dump: what is written is text, and tells what happened where.
+// The software device has no registers to dump. The dump is text that says what failed and where.
 void shoal::reportFailure(const Context& context, CUresult result) {
   const char *name = nullptr, *text = nullptr;
   cuGetErrorName(result, &name);

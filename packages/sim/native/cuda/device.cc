@@ -1,4 +1,4 @@
-// Devices and what they answer about themselves.
+// Devices and their attributes.
 #include "core/device.h"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ struct Attribute {
   int value;
 };
 
-// In order of the codes. The device describes itself as compute capability 9.0 with the limits such hardware has, so
-// that programs which size their work by them take sensible paths. Whatever it cannot do is 0.
+// Sorted by code. The device reports compute capability 9.0 and the limits of such hardware, so that programs that size
+// their work by these limits take sensible paths. Features that it does not support are 0.
 constexpr Attribute kAttributes[] = {
     {1, 1024},         // threads per block
     {2, 1024},         // block x
@@ -40,7 +40,7 @@ constexpr Attribute kAttributes[] = {
     {13, 1000000},     // clock, kHz
     {14, 512},         // texture alignment
     {15, 1},           // copies overlap other work
-    {16, -1},          // multiprocessors, by SHOAL_SIM_MULTIPROCESSORS
+    {16, -1},          // set by SHOAL_SIM_MULTIPROCESSORS
     {17, 0},           // run-time limit on kernels
     {18, 0},           // integrated
     {19, 1},           // maps host memory
@@ -113,7 +113,7 @@ constexpr Attribute kAttributes[] = {
     {125, 1},                                 // IPC events
     {126, 4},                                 // memory synchronization domains
     {127, 0},                                 // tensor maps
-    {128, -1},                                // fabric handles, where they were asked for
+    {128, -1},                                // fabric handles, if enabled
     {129, 1},                                 // unified function pointers
     {130, 0},                                 // NUMA configuration
     {131, -1},                                // NUMA node of the device: none
@@ -140,7 +140,7 @@ CUresult onDevice(CUdevice ordinal, const void* out, CUresult (*body)(Device&, v
   });
 }
 
-// The same in every process: software devices have nothing that tells one machine's from another's.
+// The UUID is equal in every process and on every machine, because nothing identifies a software device.
 CUresult identify(CUuuid* uuid, CUdevice ordinal) {
   return onDevice(
       ordinal, uuid,
@@ -196,7 +196,7 @@ CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) { return identify(uuid, dev); }
 CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev) { return identify(uuid, dev); }
 
-// A Windows notion; the real driver answers the same elsewhere.
+// A LUID exists only on Windows. The real driver answers the same on other systems.
 CUresult cuDeviceGetLuid(char* luid, unsigned int* deviceNodeMask, CUdevice dev) {
   const CUresult status = onDevice(dev, luid, [](Device&, void*) { return CUDA_SUCCESS; }, nullptr);
   if (status != CUDA_SUCCESS) return status;
@@ -250,7 +250,7 @@ CUresult cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
 CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
   return initialised([&]() -> CUresult {
     if (dev == nullptr || pciBusId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    // [domain]:[bus]:[device].[function], the domain and the function may be left out
+    // [domain]:[bus]:[device].[function]; domain and function are optional
     unsigned domain = 0, bus = 0, slot = 0, function = 0;
     int used = 0;
     const int length = static_cast<int>(strlen(pciBusId));
@@ -302,7 +302,7 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdev
   });
 }
 
-// No kind of affinity is supported, known or not.
+// No affinity type is supported, known or unknown.
 CUresult cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType, CUdevice dev) {
   return onDevice(
       dev, pi,

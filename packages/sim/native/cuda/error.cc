@@ -1,4 +1,4 @@
-// The names of the result codes and what they say.
+// The names and descriptions of the result codes.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -17,7 +17,7 @@ struct Result {
   const char* description;
 };
 
-// In order of the codes.
+// Sorted by code.
 constexpr Result kResults[] = {
     {0, "CUDA_SUCCESS", "no error"},
     {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
@@ -151,7 +151,7 @@ void shoal::describeResult(CUresult result, const std::string& report) {
   const Result* known = find(result);
   const std::string text = (known == nullptr ? "" : std::string(known->description) + ": ") + report;
   std::lock_guard lock(reports().mutex);
-  // Who asked before may still read what was there: it is kept, one text for each context that is lost.
+  // Callers may still read the earlier text, so it is kept: one text per failed context.
   reports().texts[result] = strdup(text.c_str());
 }
 

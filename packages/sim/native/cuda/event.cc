@@ -45,11 +45,11 @@ CUresult shoal::prepareRecord(const std::shared_ptr<Event>& event, Operation& st
 
 namespace {
 
-// Like a query, real drivers allow it inside a host function, on a created stream.
+// Real drivers allow recording inside a host function on a created stream, as they allow a query.
 CUresult record(CUevent eventHandle, CUstream streamHandle, unsigned flags, bool perThread) {
   return onStream<true>(streamHandle, perThread, [&](auto& stream, auto&) -> CUresult {
     if ((flags & ~CU_EVENT_RECORD_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (flags != 0 && !stream->isCaptured) return CUDA_ERROR_ILLEGAL_STATE;  // only a capture may record so
+    if (flags != 0 && !stream->isCaptured) return CUDA_ERROR_ILLEGAL_STATE;  // only valid in a capture
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(eventHandle, event)) return status;
     if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
@@ -68,7 +68,7 @@ CUresult record(CUevent eventHandle, CUstream streamHandle, unsigned flags, bool
 
 CUresult elapsed(float* milliseconds, CUevent startHandle, CUevent endHandle) {
   return initialised([&]() -> CUresult {
-    if (milliseconds == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // the real driver's choice
+    if (milliseconds == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // the real driver returns this code
     std::shared_ptr<Event> start, end;
     if (const CUresult status = resolveEvent(startHandle, start)) return status;
     if (const CUresult status = resolveEvent(endHandle, end)) return status;

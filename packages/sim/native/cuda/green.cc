@@ -1,4 +1,4 @@
-// Green contexts: a device's multiprocessors as a resource, its parts, contexts and streams that have one.
+// Green contexts: multiprocessors as a resource, splitting them, and contexts and streams on a part of them.
 #include "core/green.h"
 
 #include <algorithm>
@@ -16,16 +16,16 @@ using namespace shoal;
 
 namespace {
 
-// Multiprocessors come in pairs, which are never parted.
+// Multiprocessors come in pairs, which cannot be split.
 constexpr unsigned kPair = 2;
 
-// Multiprocessors that blocks of a cluster run on together: parts are multiples of it. Of a small device 8 were all of
-// it.
+// Multiprocessors that run the blocks of one cluster together. The size of a part is a multiple of this number. On a
+// small device, 8 would be the whole device.
 unsigned together() { return multiprocessorCount() < 16 ? 2 : 8; }
 
 unsigned countOf(const Multiprocessors& set) { return static_cast<unsigned>(set.count()); }
 
-// The first of a set.
+// The first `count` of a set.
 Multiprocessors lowest(const Multiprocessors& of, unsigned count) {
   Multiprocessors taken;
   for (unsigned at = 0; at < of.size() && count > 0; ++at) {
@@ -38,12 +38,12 @@ Multiprocessors lowest(const Multiprocessors& of, unsigned count) {
 
 Multiprocessors all() { return lowest(Multiprocessors().set(), multiprocessorCount()); }
 
-// What a resource is of lies where NVIDIA's driver has it, too: in its bytes that have no names.
+// The fields of a resource at the same offsets as in NVIDIA's driver, in bytes that the header leaves unnamed.
 struct Hidden {
   uint64_t mark;
   Multiprocessors multiprocessors;
   int device;
-  bool isPart;  // of a split, which is not split again
+  bool isPart;  // the result of a split, which cannot be split again
 };
 constexpr uint64_t kMark = 0x73686f616c534d73;
 static_assert(std::is_trivially_copyable_v<Hidden> && sizeof(Hidden) <= sizeof CUdevResource()._internal_padding);
@@ -82,17 +82,17 @@ CUresult split(CUdevResource* result, unsigned* groups, const CUdevResource* inp
   constexpr unsigned known =
       CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
   Hidden hidden;
-  // Each flag alone.
+  // Flags cannot be combined.
   if (groups == nullptr || input == nullptr || (flags & ~known) != 0 || flags == known) return CUDA_ERROR_INVALID_VALUE;
   if (!read(*input, hidden)) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
   if (hidden.isPart) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
   const unsigned step = (flags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING) != 0 ? kPair : together();
   const unsigned available = input->sm.smCount;
   if (least > available || step > available) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-  // Rounded up, but to no more than there is.
+  // Round up, but not beyond the available number.
   const unsigned each = std::min(std::max(least + step - 1, step) / step * step, available);
   const unsigned possible = available / each;
-  // Without a place for the groups: how many there can be.
+  // Without an array, only return the possible number of groups.
   if (result == nullptr) {
     *groups = possible;
     return CUDA_SUCCESS;
@@ -168,7 +168,7 @@ CUresult withGreen(CUgreenCtx handle, Body&& body) {
   });
 }
 
-// For functions that mean a green context where the handle is that of one, and all of the context where it is not.
+// Calls `body` with the green context if the handle is of one, and with the whole context otherwise.
 template <class Body>
 CUresult withContext(CUcontext handle, Body&& body) {
   return initialised([&]() -> CUresult {
@@ -257,7 +257,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice de
   return initialised([&] { return create(phCtx, desc, dev, flags); });
 }
 
-// Its streams stay, and answer that they have lost it.
+// The streams of a destroyed green context stay, and their calls report that the context is destroyed.
 CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
   return initialised([&]() -> CUresult {
     const auto green = greenContexts().find(hCtx);
@@ -268,7 +268,7 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
     green->isDestroyed = true;
     countGreens(green->primary->device, -1);
     const CUresult released = cuDevicePrimaryCtxRelease_v2(green->primary->device.ordinal);
-    // After a reset nobody holds it any more.
+    // After a reset the primary context is not retained any more.
     return released == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : released;
   });
 }

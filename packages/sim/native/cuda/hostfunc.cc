@@ -11,7 +11,7 @@ using namespace shoal;
 
 namespace {
 
-// Marks the thread while user code runs on it: CUDA calls from there answer CUDA_ERROR_NOT_PERMITTED.
+// Marks the thread while user code runs on it. CUDA calls from user code return CUDA_ERROR_NOT_PERMITTED.
 template <class Call>
 void callUser(Call&& call) {
   const Workers::Waiting waiting;
@@ -32,7 +32,7 @@ CUresult addCallback(CUstream handle, CUstreamCallback callback, void* userData,
   return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
     if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = refuseCaptured(stream)) return status;
-    // Unlike a host function, a callback is called after an error too, and is told about it.
+    // Unlike a host function, a callback also runs after an error, and receives the error.
     Operation operation;
     operation.runsAfterErrors = true;
     operation.run = [handle, callback, userData, context = stream->context] {

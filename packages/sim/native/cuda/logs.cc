@@ -1,4 +1,4 @@
-// What the driver has logged: errors that have more to say than their code.
+// The driver's log: errors with more detail than their code.
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Listener {
 struct Log {
   std::mutex mutex;
   std::deque<std::string> entries;
-  uint64_t forgotten = 0;  // how many there were before the first that is kept
+  uint64_t forgotten = 0;  // number of entries before the first one that is kept
   uint64_t nextListener = 0x1000;
   std::map<uint64_t, Listener> listeners;
 };
@@ -37,14 +37,13 @@ Log& log() {
   return *only;
 }
 
-// The entries from an iterator on, whole ones and as many as there is room for, the newest first to stay; moves the
-// iterator.
+// Returns whole entries from the iterator on. If not all fit, only the newest. Moves the iterator to the end.
 std::string from(CUlogIterator* iterator, size_t room) {
   Log& all = log();
   std::lock_guard lock(all.mutex);
   const uint64_t end = all.forgotten + all.entries.size();
   uint64_t at = all.forgotten;
-  // It counts modulo 2^32.
+  // The iterator counts modulo 2^32.
   if (iterator != nullptr)
     at = end - std::min<uint64_t>(static_cast<CUlogIterator>(end) - *iterator, all.entries.size());
   size_t bytes = 0;

@@ -1,5 +1,5 @@
-// Managed memory beyond its allocation: the software device has it in one place only, so advice, prefetches and
-// attachments are checked, kept and answered, and move nothing.
+// Managed memory after its allocation. The software device keeps it in one place, so advice, prefetches and attachments
+// are checked, stored and reported, but move nothing.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -25,7 +25,7 @@ bool isSame(const CUmemLocation& left, const CUmemLocation& right) {
   return left.type == right.type && left.id == right.id;
 }
 
-// Without a type a location is none.
+// A location without a type means that no location is set.
 struct Advice {
   bool isReadMostly = false;
   CUmemLocation preferred = {};
@@ -33,7 +33,7 @@ struct Advice {
   std::set<int> accessedBy;
 };
 
-// What is kept of one allocation: every entry counts up to the next one.
+// The advice for the pages of one allocation. Each entry applies up to the next one.
 class AdvisedPages {
  public:
   explicit AdvisedPages(const std::shared_ptr<Allocation>& memory) : memory_(memory), base_(memory->base) {
@@ -64,7 +64,7 @@ class AdvisedPages {
 
 std::mutex mutex;
 
-// The pages of an allocation, by its number, which no other ever has. To be called with the mutex held.
+// The pages of an allocation, by its id, which is never reused. The caller holds the mutex.
 AdvisedPages& pagesOf(const std::shared_ptr<Allocation>& memory) {
   static auto* all = new std::map<unsigned long long, AdvisedPages>;
   if (const auto known = all->find(memory->id); known != all->end()) return known->second;
@@ -73,7 +73,7 @@ AdvisedPages& pagesOf(const std::shared_ptr<Allocation>& memory) {
   return all->emplace(memory->id, AdvisedPages(memory)).first->second;
 }
 
-// The managed allocation that holds all of a range, or null.
+// The managed allocation that contains the whole range, or null.
 std::shared_ptr<Allocation> findManaged(CUdeviceptr address, size_t count) {
   auto found = state().allocations.covering(address);
   if (!found || count == 0 || !found->holds(address, count)) return nullptr;
@@ -93,7 +93,7 @@ int ordinalOf(const CUmemLocation& location) {
   return location.type == CU_MEM_LOCATION_TYPE_NONE ? kNoDevice : kHost;
 }
 
-// Earlier functions name a device by its ordinal and the host by -1.
+// Older functions name a device by its ordinal, and the host by -1.
 CUmemLocation locationOf(CUdevice device) {
   if (device == kHost) return {CU_MEM_LOCATION_TYPE_HOST, 0};
   return {CU_MEM_LOCATION_TYPE_DEVICE, device};
@@ -141,7 +141,8 @@ CUresult prefetch(CUdeviceptr address, size_t count, const CUmemLocation& locati
   });
 }
 
-// The ranges from one index up to the next go to one location; null for ranges whose contents are given up alone.
+// A batch of ranges. Each location applies to the ranges from its index up to the next index. Discards have no
+// locations.
 struct Batch {
   const CUdeviceptr* addresses;
   const size_t* sizes;
@@ -151,7 +152,7 @@ struct Batch {
   size_t locationCount = 0;
 };
 
-// Giving contents up changes nothing here: what is read afterwards is undefined, and may be what was there.
+// A discard changes nothing here: reads after it are undefined, so they may return the old contents.
 CUresult prefetchBatch(const Batch& batch, bool isPrefetch, unsigned long long flags, CUstream handle, bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     const auto& [addresses, sizes, count, locations, firsts, locationCount] = batch;
@@ -184,7 +185,7 @@ CUresult attach(CUstream handle, CUdeviceptr address, size_t length, unsigned fl
   return onStream(handle, perThread, [&](auto&, auto&) -> CUresult {
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
       return CUDA_ERROR_INVALID_VALUE;
-    // The default stream is all streams.
+    // The default stream means all streams, so it cannot be a single stream.
     if (flags == CU_MEM_ATTACH_SINGLE && handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto memory = findManaged(address, length == 0 ? 1 : length);
     const bool isWhole = memory && memory->base == address && (length == 0 || length == memory->size);
@@ -192,7 +193,7 @@ CUresult attach(CUstream handle, CUdeviceptr address, size_t length, unsigned fl
   });
 }
 
-// The location that all pieces have, or none.
+// The location that all pieces share, or none.
 CUmemLocation common(const std::vector<const Advice*>& pieces, CUmemLocation Advice::* member) {
   const CUmemLocation first = pieces.front()->*member;
   const bool isCommon =

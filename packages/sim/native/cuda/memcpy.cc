@@ -1,5 +1,4 @@
-// The functions that copy. Every range is checked when the copy is asked for; a copy keeps its memory alive until it
-// has ended.
+// The copy functions. Each range is checked at the call. A copy keeps its memory alive until it has completed.
 #include "copy.h"
 #include "core/entry.h"
 #include "graph/capture.h"
@@ -16,13 +15,13 @@ CUresult check(Side side, Context& context, Access access, uint64_t address, siz
   return side == Side::device ? checkKnownRange(use, address, length, range) : checkRange(use, address, length, range);
 }
 
-// A call that waits, or uses the default stream, may not be allowed beside a capture.
+// A call that waits or uses the default stream may be forbidden during a capture.
 CUresult checkCapture(const std::shared_ptr<Stream>& stream, bool isAsynchronous) {
   if (const CUresult status = checkImplicit(stream)) return status;
   return isAsynchronous ? CUDA_SUCCESS : checkUnsafeCall();
 }
 
-// An H200 refuses memory of a host pool where a call names device memory.
+// An H200 refuses memory of a host pool if the call names device memory.
 bool isRefusedHostPool(Side side, const MemoryRange& range) {
   return side == Side::device && range.isHost() && range.allocation->kind == MemoryKind::pooled;
 }
@@ -60,7 +59,7 @@ CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t byt
 
 uint64_t addressOf(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// Each side is reached with the rights of its own context.
+// Each side uses the access rights of its own context.
 template <class Body>
 CUresult withPeers(CUcontext toContext, CUcontext fromContext, bool isAsynchronous, Body&& body) {
   return inContext([&](auto& current) -> CUresult {
@@ -69,7 +68,7 @@ CUresult withPeers(CUcontext toContext, CUcontext fromContext, bool isAsynchrono
     for (const auto& found : {users.to, users.from}) {
       if (!found) return CUDA_ERROR_INVALID_CONTEXT;
       if (const CUresult status = found->status()) return status;
-      // The form without a stream is ordered against the work of both contexts.
+      // Without a stream, the copy is ordered after the work of both contexts.
       if (!isAsynchronous) {
         if (const CUresult status = found->defaultStream()->synchronize()) return status;
       }
@@ -85,7 +84,7 @@ CUresult copyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUconte
   });
 }
 
-// One side of a copy in dimensions: where it lies, and how its rows and slices follow each other.
+// One side of a multi-dimensional copy: its memory, and the distances between its rows and slices.
 struct Side3D {
   CUmemorytype type;
   const void* host;
@@ -210,7 +209,7 @@ CUresult copy2D(const CUDA_MEMCPY2D* c, CUstream handle, bool perThread, bool is
   return copy3D(&described, handle, perThread, isAsynchronous);
 }
 
-// One end of a copy of a row, which may be a row of an array.
+// One end of a one-row copy, which may be in an array.
 struct End {
   CUarray array = nullptr;
   size_t offset = 0;
@@ -238,7 +237,7 @@ CUresult copyRow(const End& to, const End& from, size_t bytes, CUstream handle, 
   return copy3D(&described, handle, perThread, isAsynchronous);
 }
 
-// Copies in no order among each other; one after the other is one such order.
+// The copies of a batch may run in any order. Here they run one after the other.
 CUresult copyBatch(const CUdeviceptr* targets, const CUdeviceptr* sources, const size_t* sizes, size_t count,
                    const CUmemcpyAttributes* attributes, const size_t* attributeIndices, size_t attributeCount,
                    CUstream handle, bool perThread) {
@@ -266,7 +265,7 @@ CUresult copyBatch(const CUdeviceptr* targets, const CUdeviceptr* sources, const
   });
 }
 
-// One end of a copy of a batch, whose sizes are in elements.
+// One end of a batch copy. Its sizes count elements.
 CUresult describeOperand(const CUmemcpy3DOperand& given, const CUextent3D& extent, size_t element, Side3D& side) {
   if (given.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
     side.type = CU_MEMORYTYPE_ARRAY;
@@ -309,7 +308,7 @@ CUresult describeBatched(const CUDA_MEMCPY3D_BATCH_OP& given, CUDA_MEMCPY3D& des
                                                                                 : CUDA_SUCCESS;
 }
 
-// As above. What a description has wrong is found before anything is copied.
+// As above. All descriptions are checked before anything is copied.
 CUresult copyBatch3D(const CUDA_MEMCPY3D_BATCH_OP* list, size_t count, unsigned long long flags, CUstream handle,
                      bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {

@@ -1,4 +1,4 @@
-// Stream memory operations: a stream writes a word, or waits until a word has a value.
+// Stream memory operations: a stream writes a word, or waits until a word has a given value.
 #include <time.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr unsigned kConditionMask = 3;
 template <class Word>
 bool isMet(Word seen, Word wanted, unsigned condition) {
   switch (condition) {
-    // Cyclic comparison: a counter that wraps around still counts as reached.
+    // Compares modulo the word size, so a counter that wraps around still counts as reached.
     case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<std::make_signed_t<Word>>(seen - wanted) >= 0;
     case CU_STREAM_WAIT_VALUE_EQ: return seen == wanted;
     case CU_STREAM_WAIT_VALUE_AND: return (seen & wanted) != 0;
@@ -65,7 +65,7 @@ CUresult prepareWait(const std::shared_ptr<Context>& context, CUdeviceptr addres
     long pause = 1000;
     for (;;) {
       {
-        Held held;  // only while it looks, so that nobody who takes the memory away waits for the value
+        Held held;  // only while reading, so that an unmap does not wait for the value
         if (const CUresult status = held.add(range)) return status;
         if (isMet<Word>(__atomic_load_n(reinterpret_cast<Word*>(range.data), __ATOMIC_SEQ_CST), value, condition))
           break;
@@ -96,7 +96,7 @@ CUresult prepareOne(const std::shared_ptr<Context>& context, const CUstreamBatch
                                    step);
     case CU_STREAM_MEM_OP_BARRIER:
       if (wanted.memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU) return CUDA_ERROR_INVALID_VALUE;
-      step = [] { return CUDA_SUCCESS; };  // all writes of the software device are seen in order
+      step = [] { return CUDA_SUCCESS; };  // a barrier: writes of the software device are always visible in order
       return CUDA_SUCCESS;
     case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;
     default: return CUDA_ERROR_INVALID_VALUE;

@@ -28,7 +28,7 @@ CUresult allocateOnDevice(const std::shared_ptr<Context>& context, size_t bytes,
   Device& device = context->device;
   uint64_t base = device.arena.allocate(bytes);
   if (base == 0) {
-    // Pools may hold what they do not use.
+    // Pools may hold unused memory.
     trimPoolsOf(&device);
     base = device.arena.allocate(bytes);
   }
@@ -63,7 +63,7 @@ CUresult allocateOnHost(void** out, size_t bytes, unsigned flags) {
     if (const CUresult status = checkUnsafeCall()) return status;
     void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-    // With unified addressing pinned memory is always mapped, whatever was asked for.
+    // With unified addressing, pinned memory is always mapped.
     const unsigned actual = flags | CU_MEMHOSTALLOC_DEVICEMAP;
     state().allocations.put(std::make_shared<Allocation>(
         Allocation::Description{MemoryKind::pinned, reinterpret_cast<uint64_t>(at), bytes, Place::host, context,
@@ -91,7 +91,7 @@ CUresult registerHost(void* p, size_t bytes, unsigned flags) {
   });
 }
 
-// Memory is freed in the context that owns it, so none needs to be current; but one that is must be in order.
+// Memory is freed in its own context, so no context needs to be current. If one is current, it must be usable.
 template <class Body>
 CUresult inCurrentIfAny(Body&& body) {
   return initialised([&]() -> CUresult {
@@ -102,7 +102,7 @@ CUresult inCurrentIfAny(Body&& body) {
   });
 }
 
-// Frees what starts at the address if `accepts` it, after the work of its context.
+// Frees the allocation at the address if `accepts` returns true, after the work of its context.
 template <class Accepts>
 CUresult release(uint64_t address, CUresult otherwise, Accepts&& accepts) {
   auto allocation = state().allocations.startingAt(address);

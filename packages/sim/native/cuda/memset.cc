@@ -1,4 +1,4 @@
-// Fills with a value of 8, 16 or 32 bits, in one and two dimensions.
+// Fills with values of 8, 16 or 32 bits, in one and two dimensions.
 #include <algorithm>
 #include <cstring>
 
@@ -61,7 +61,7 @@ CUresult fill(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t he
     Operation operation;
     if (const CUresult status = prepareFill(*context, to, pitch, value, width, height, operation, toHost))
       return status;
-    // Only a fill of host memory makes the form without a stream wait.
+    // Without a stream, only a fill of host memory waits for its completion.
     if (!isAsynchronous && toHost) return stream->runAndWait(std::move(operation));
     if (!isAsynchronous) {
       uint64_t sequence = 0;

@@ -1,4 +1,4 @@
-// What a pointer points to.
+// Attributes of pointers.
 #include <cstring>
 
 #include "core/allocation.h"
@@ -16,15 +16,14 @@ CUresult put(void* data, Value value) {
   return CUDA_SUCCESS;
 }
 
-// Of the host's memory it is the device of the context that it was made in, and 0 when it is mapped; -2 says that there
-// is none.
+// For host memory: the device of the context that allocated it, 0 if it is mapped, and -2 if there is no device.
 int ordinalOf(const Allocation& allocation) {
   if (allocation.device != nullptr) return allocation.device->ordinal;
   if (allocation.kind == MemoryKind::mapped && allocation.isHost()) return 0;
   return allocation.context != nullptr ? allocation.context->device.ordinal : -2;
 }
 
-// What the current context's device may do; without a context, the device whose memory it is.
+// The access rights of the current context's device. Without a context, the rights of the memory's device.
 unsigned rightsOf(const Allocation& allocation) {
   auto& stack = contextStack();
   const int device = stack.empty() ? ordinalOf(allocation) : stack.back()->device.ordinal;
@@ -37,7 +36,7 @@ CUresult describe(void* data, CUpointer_attribute attribute, CUdeviceptr pointer
   const bool isManaged = allocation.kind == MemoryKind::managed || (backing != nullptr && backing->isManaged());
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: {
-      // Memory of a pool belongs to the pool.
+      // Pool memory belongs to its pool, not to a context.
       const bool hasContext = allocation.context != nullptr && allocation.kind != MemoryKind::pooled;
       return put(data, hasContext ? allocation.context->handle() : nullptr);
     }
@@ -112,7 +111,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   });
 }
 
-// Unlike the single form, an attribute that does not apply is zero and no error.
+// Unlike in cuPointerGetAttribute, an attribute that does not apply is zero and not an error.
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr ptr) {
   return initialised([&]() -> CUresult {

@@ -1,4 +1,4 @@
-// Primary contexts: one a device, shared by all who retain it.
+// Primary contexts: one per device, shared by everybody who retains it.
 #include "core/context.h"
 #include "core/device.h"
 #include "core/entry.h"
@@ -44,7 +44,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRele
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return onDevice(dev, [&](Device& device) {
     if (device.greenContexts > 0) return CUDA_ERROR_NOT_PERMITTED;
-    // Whoever retained it still has to release it.
+    // Every retain still needs its release.
     if (device.primary->alive) device.primary->destroy();
     device.primaryFlags = 0;
     return CUDA_SUCCESS;

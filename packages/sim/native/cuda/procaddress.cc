@@ -1,4 +1,4 @@
-// cuGetProcAddress: which function a name means at a version.
+// cuGetProcAddress: finds the function for a name and a version.
 #include <cstring>
 
 #include "core/device.h"
@@ -10,8 +10,8 @@ extern "C" __attribute__((visibility("hidden"))) CUresult shoalSimUnsupported(vo
 
 namespace {
 
-// One ABI of a function, since the version that brought it. With `ownVersion` there is a twin for per-thread default
-// streams.
+// One ABI of a function, and the version that introduced it. `ownVersion` is set if there is a variant for per-thread
+// default streams.
 struct Variant {
   const char* name;
   int version;
@@ -24,7 +24,7 @@ struct Variant {
 #define SHOAL_TWO(name, version, function, ownVersion, own) \
   {name, version, reinterpret_cast<void*>(&function), ownVersion, reinterpret_cast<void*>(&own)},
 
-// A function that the device lacks; `ownVersion` is 0 where it has no twin.
+// A function that the software device lacks. `ownVersion` is 0 if it has no per-thread variant.
 #define SHOAL_UNSUPPORTED_AT reinterpret_cast<void*>(&shoalSimUnsupported)
 #define SHOAL_NONE(name, version, ownVersion) \
   {name, version, SHOAL_UNSUPPORTED_AT, ownVersion, ownVersion == 0 ? nullptr : SHOAL_UNSUPPORTED_AT},
@@ -43,7 +43,7 @@ CUresult find(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
   const Variant* best = nullptr;
   int bestVersion = 0;
   bool isNameKnown = false;
-  // Of a function with twins, an ABI from before them has none.
+  // An ABI from before the per-thread variants has none, even if a later ABI of the function does.
   bool hasTwin = false;
   for (const Variant& variant : kVariants)
     hasTwin = hasTwin || (variant.own != nullptr && strcmp(variant.name, symbol) == 0);
@@ -71,7 +71,7 @@ CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuin
   return status == CUDA_SUCCESS && found != CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_ERROR_NOT_FOUND : status;
 }
 
-// Not finding a function is no error here: the status and a null function tell.
+// An unknown function is not an error: the status says so, and the function pointer is null.
 CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* symbolStatus) {
   CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;

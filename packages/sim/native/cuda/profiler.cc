@@ -1,4 +1,4 @@
-// Ranges for a profiler, of which there is none here: as on hardware without one, nothing happens.
+// Profiler ranges. The software device has no profiler, so the calls do nothing, as on hardware without one.
 #include "core/entry.h"
 
 using namespace shoal;

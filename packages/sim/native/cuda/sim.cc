@@ -1,4 +1,5 @@
-// What only the software device has: its description, what is left, faults and delays on demand, and work for a stream.
+// Functions that only the software device has: its description, its leak check, injected faults and delays, and stream
+// work for NCCL and NVSHMEM.
 #include <time.h>
 
 #include <algorithm>
@@ -95,7 +96,7 @@ Operation deviceWork(Run run, Callback discard, void* userData, Ranges ranges) {
       return result;
     }
     {
-      // It waits for other ranks and processes.
+      // The work waits for other ranks and processes.
       const Workers::Waiting waiting;
       result = run(userData);
     }
@@ -106,7 +107,7 @@ Operation deviceWork(Run run, Callback discard, void* userData, Ranges ranges) {
   return operation;
 }
 
-// Work of NCCL and NVSHMEM, which are kernels on a GPU.
+// Work of NCCL and NVSHMEM. On a GPU, this work is kernels.
 class DeviceWork : public Work {
  public:
   DeviceWork(std::shared_ptr<Context> owner, void* (*start)(void*), Run run, Callback discard, Callback release,
@@ -132,7 +133,7 @@ class DeviceWork : public Work {
     operation = deviceWork(run_, discard_, data, std::move(ranges));
     return CUDA_SUCCESS;
   }
-  bool isOwner = false;  // once the node is there
+  bool isOwner = false;  // set after the node was added
 
  private:
   const std::shared_ptr<Context> owner_;

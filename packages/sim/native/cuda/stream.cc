@@ -1,4 +1,4 @@
-// Streams: creation, waiting, what they are.
+// Streams: creation, waiting, properties.
 #include "core/stream.h"
 
 #include "core/context.h"
@@ -24,7 +24,7 @@ CUresult createStream(CUstream* created, unsigned flags, int priority) {
   });
 }
 
-// Real drivers answer this one inside a host function too, for a created stream.
+// Real drivers allow this query inside a host function, for a created stream.
 CUresult queryStream(CUstream handle, bool perThread) {
   return onStream<true>(handle, perThread, [](auto& stream, auto& context) -> CUresult {
     if (const CUresult status = refuseCaptured(stream)) return status;
@@ -41,7 +41,7 @@ CUresult queryStream(CUstream handle, bool perThread) {
 CUresult waitForEvent(CUstream handle, CUevent eventHandle, unsigned flags, bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (flags != 0 && !stream->isCaptured) return CUDA_ERROR_ILLEGAL_STATE;  // only a capture may wait so
+    if (flags != 0 && !stream->isCaptured) return CUDA_ERROR_ILLEGAL_STATE;  // only valid in a capture
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(eventHandle, event)) return status;
     if (const CUresult status = checkImplicit(stream)) return status;
@@ -80,7 +80,7 @@ CUresult shoal::prepareWait(const std::shared_ptr<Event>& event, const std::shar
 
 namespace {
 
-// Hands one property of a stream out.
+// Reads one property of a stream.
 template <class Value, class Read>
 CUresult readStream(CUstream handle, Value* out, bool perThread, Read&& read) {
   return onStream(handle, perThread, [&](auto& stream, auto&) {
@@ -118,7 +118,7 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     abandonCapture(*stream);
     stream->isDestroyed = true;
-    stream->close();  // work that is queued still runs
+    stream->close();  // queued work still runs
     return stream->contextDestroyed ? CUDA_ERROR_CONTEXT_IS_DESTROYED : stream->context->status();
   });
 }

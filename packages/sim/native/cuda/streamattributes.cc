@@ -1,4 +1,4 @@
-// What is set of streams for all their kernels, and kept: nothing here runs otherwise for it.
+// Stream attributes. They are stored and returned, but do not change how kernels run here.
 #include "core/entry.h"
 #include "core/launchattributes.h"
 
@@ -25,7 +25,7 @@ CUlaunchAttributeValue read(Stream& stream, CUlaunchAttributeID attribute) {
   }
   std::lock_guard lock(stream.attributesMutex);
   if (const auto set = stream.attributes.find(attribute); set != stream.attributes.end()) return set->second;
-  // No policy yet, as hardware says it.
+  // Hardware reports -1 before a policy is set.
   if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
     value.syncPolicy = static_cast<CUsynchronizationPolicy>(-1);
   else value = usualAttribute(attribute);

@@ -37,7 +37,7 @@ bool findFormat(CUarray_format format, unsigned channels, TexelFormat& out) {
     out = {each.channel, channels, each.bytes};
     return channels == 1 || channels == 2 || channels == 4;
   }
-  // Those whose channels their name tells, three of each kind.
+  // The names of these formats include the number of channels: three formats each, for one, two and four channels.
   constexpr struct {
     int first;
     Channel channel;
@@ -76,7 +76,7 @@ CUresult checkExtent(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   if (isLayered) isFine = d.Depth != 0 && d.Depth <= 2048 && d.Width <= 32768 && d.Height <= 32768;
   else if (d.Depth != 0) isFine = d.Height != 0 && d.Width <= 16384 && d.Height <= 16384 && d.Depth <= 16384;
   else isFine = d.Height != 0 ? d.Width <= 131072 && d.Height <= 65536 : d.Width <= 131072;
-  // Texels of four neighbours are gathered from 2-D arrays alone.
+  // Texture gather reads four neighbouring texels, which only 2-D arrays support.
   const bool isGatherFine = (d.Flags & CUDA_ARRAY3D_TEXTURE_GATHER) == 0 ||
                             (d.Height != 0 && (d.Depth == 0 || isLayered) && d.Width <= 32768 && d.Height <= 32768);
   return isFine && isGatherFine ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -99,7 +99,6 @@ std::shared_ptr<Array> describe(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, const
 
 size_t bytesOf(const Array& array) { return array.sliceBytes * array.depth; }
 
-// Memory of the device.
 ArrayMemory memoryOf(const std::shared_ptr<Context>& context) {
   return [context](size_t bytes, uint64_t& base, std::shared_ptr<Backing>& memory) -> CUresult {
     Device& device = context->device;
@@ -114,7 +113,7 @@ ArrayMemory memoryOf(const std::shared_ptr<Context>& context) {
   };
 }
 
-// Memory for all of them, one after the other; or none yet.
+// Allocates the memory of all parts in one block. Sparse and deferred arrays get empty tiles instead.
 CUresult allocate(const ArrayMemory& take, const std::vector<std::shared_ptr<Array>>& parts) {
   if ((parts[0]->descriptor.Flags & kUnmapped) != 0) {
     makeTiles(parts);
@@ -133,10 +132,10 @@ CUresult allocate(const ArrayMemory& take, const std::vector<std::shared_ptr<Arr
   return CUDA_SUCCESS;
 }
 
-// Pictures whose planes lie apart: brightness, and one or two of colours, which may have half the width and the height.
+// Planar formats: one plane of brightness, and one or two planes of colour, which may have half the width and height.
 struct Planar {
   int format;
-  unsigned bytes, planes, halves;  // halves: 0 none, 1 of the width, 2 of both
+  unsigned bytes, planes, halves;  // halves: 0: full size, 1: half the width, 2: half of both
 };
 const Planar* findPlanar(CUarray_format format) {
   static constexpr Planar all[] = {{CU_AD_FORMAT_NV12, 1, 2, 2},
@@ -199,7 +198,7 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& d) {
   });
 }
 
-// What is destroyed is not there any more for new work; a copy that is queued keeps it.
+// New work cannot use a destroyed array. A queued copy keeps the array alive.
 CUresult destroy(CUarray handle) {
   return initialised([&]() -> CUresult {
     auto found = arrays().find(handle);
@@ -222,7 +221,7 @@ CUresult destroyMipmapped(CUmipmappedArray handle) {
   });
 }
 
-// A context takes its arrays with it.
+// Destroying a context destroys its arrays.
 void forgetArraysOf(const Context& context) {
   const auto isOfIt = [&](auto& each) { return each.context.get() == &context; };
   arrays().takeIf(isOfIt);
@@ -264,7 +263,7 @@ CUresult sparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out, const std::vector<s
   out->tileExtent.width = static_cast<unsigned>(layout.width);
   out->tileExtent.height = static_cast<unsigned>(layout.height);
   out->tileExtent.depth = static_cast<unsigned>(layout.depth);
-  // So an H200 says of an array that is no mipmapped one.
+  // An H200 answers 0 for an array that is not mipmapped.
   out->miptailFirstLevel = levels[0]->isPart ? layout.tailFirst : 0;
   out->miptailSize = layout.tailBytes;
   return CUDA_SUCCESS;
@@ -282,7 +281,7 @@ CUresult createMipmapped(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& d
   size_t longest = std::max(d.Width, std::max<size_t>(d.Height, is3D ? d.Depth : 1));
   unsigned most = 1;
   for (; longest > 1; longest >>= 1) ++most;
-  // More levels than there can be are as many as there can be.
+  // A count above the possible number of levels means all levels.
   count = std::clamp(count, 1u, most);
   auto made = std::make_shared<MipmappedArray>();
   made->descriptor = d;

@@ -1,5 +1,5 @@
-// Tensor maps, in the 128 bytes that an H200's driver makes of them. No document has their layout: it was told from
-// maps made there. Nothing here reads them, copies by them are refused when a kernel is loaded.
+// Tensor maps, with the 128 bytes that the driver of an H200 produces. The layout is undocumented; it was derived from
+// maps made on an H200. The software device never reads a map, because it refuses kernels that copy by tensor maps.
 #include <cstring>
 
 #include "core/entry.h"
@@ -10,18 +10,18 @@ namespace {
 
 enum class Kind : uint8_t { tiled, im2col };
 
-// From the lowest bit on.
+// Bit fields start at the lowest bit.
 struct Encoded {
   uint64_t address;
   uint32_t isIm2col : 4, lastAxis : 3, type : 4, interleave : 2, swizzle : 2, fill : 1, isTensorFloat : 1,
       promotion : 2, : 13;
-  uint32_t strides[4];                    // in 16 bytes
-  uint32_t highStrides;                   // four bits more of each
-  uint32_t sizes[5];                      // less one, as all up to the box
-  uint32_t elementSteps : 24, inner : 8;  // three bits for each axis; elements or channels of a row
-  uint32_t box;          // a byte for each further axis, or the lower corner and the upper one in 16 bits each
-  uint32_t pixels;       // of a column
-  uint32_t bytes, : 32;  // of a whole box
+  uint32_t strides[4];                    // in units of 16 bytes
+  uint32_t highStrides;                   // the upper four bits of each stride
+  uint32_t sizes[5];                      // each size less one; the fields up to `box` are stored less one, too
+  uint32_t elementSteps : 24, inner : 8;  // three bits per axis; elements or channels of a row
+  uint32_t box;          // a byte for each further axis; or the lower and the upper corner, in 16 bits each
+  uint32_t pixels;       // per column
+  uint32_t bytes, : 32;  // of the whole box
   uint32_t sharedAlignment, : 32;
   uint32_t unused[12];
 };
@@ -50,7 +50,7 @@ bool isFloat(unsigned type) {
   return type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT16 && type <= CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ;
 }
 
-// Strides are asked for even where there is one dimension and none is read.
+// The strides must not be null even for one dimension, where no stride is read.
 bool describe(const Request& r, Encoded& made) {
   if (r.out == nullptr || reinterpret_cast<uint64_t>(r.out) % 64 != 0 || r.sizes == nullptr ||
       r.elementStrides == nullptr || r.strides == nullptr)
@@ -59,7 +59,7 @@ bool describe(const Request& r, Encoded& made) {
   if (r.rank < least || r.rank > 5) return false;
   if (r.interleave > CU_TENSOR_MAP_INTERLEAVE_32B || r.promotion > CU_TENSOR_MAP_L2_PROMOTION_L2_256B || r.fill > 1)
     return false;
-  // Packed elements and swizzles of other atoms are for compute capability 10.0 and later.
+  // Packed elements and swizzles of other atom sizes require compute capability 10.0.
   if (r.type > CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ || r.swizzle > CU_TENSOR_MAP_SWIZZLE_128B) return false;
   if (r.fill != 0 && !isFloat(r.type)) return false;
   const unsigned alignment = r.interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
@@ -87,13 +87,13 @@ bool describe(const Request& r, Encoded& made) {
   made.swizzle = r.swizzle;
   made.promotion = r.promotion;
   made.fill = r.fill;
-  // Of as many rows as the swizzle's pattern has.
+  // The alignment is the size of the swizzle's pattern.
   constexpr unsigned alignments[] = {16, 256, 512, 1024};
   made.sharedAlignment = alignments[r.swizzle];
   return true;
 }
 
-// The bytes of the innermost part of a box, which a swizzle's width and copies of 16 bytes limit.
+// Checks the size of the box's innermost axis: a multiple of 16 bytes, and at most the width of the swizzle.
 bool isInnerFine(const Request& r, unsigned elements) {
   const unsigned bytes = kTypes[r.type].bytes * elements;
   if (r.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return true;
@@ -143,7 +143,7 @@ namespace {
 
 CUresult encodeIm2col(const Request& r, unsigned channels, unsigned pixels, const int* lower, const int* upper,
                       unsigned corners) {
-  // Two corners in a word: fewer bits for each number of more axes.
+  // Both corners share one word, so more axes leave fewer bits per number.
   constexpr unsigned widths[] = {16, 8, 5};
   const unsigned width = widths[r.rank - 3], mask = (1u << width) - 1;
   const int limit = 1 << (width - 1);
@@ -214,7 +214,7 @@ CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* tensorMap, CUtensorMapDataType
                     unsigned(l2Promotion),
                     unsigned(oobFill)};
     if (tensorRank < 3 || tensorRank > 5 || mode > CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128) return CUDA_ERROR_INVALID_VALUE;
-    // The map of a corner that has the width alone; the mode is nowhere in it.
+    // The wide mode has a corner only along the width. The map does not store the mode.
     return encodeIm2col(r, channelsPerPixel, pixelsPerColumn, &pixelBoxLowerCornerWidth, &pixelBoxUpperCornerWidth, 1);
   });
 }
@@ -226,7 +226,7 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap* tensorMap, void* globalAddress) 
     memcpy(&made, tensorMap, sizeof made);
     const auto address = reinterpret_cast<uint64_t>(globalAddress);
     const unsigned alignment = made.interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
-    // Bytes that are no map have none.
+    // Zero means that these bytes are not a tensor map.
     if (made.sharedAlignment == 0 || address == 0 || address % alignment != 0) return CUDA_ERROR_INVALID_VALUE;
     made.address = address;
     memcpy(tensorMap, &made, sizeof made);

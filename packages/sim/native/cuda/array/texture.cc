@@ -21,8 +21,7 @@ constexpr unsigned kTextureFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_
 constexpr size_t kAlignment = 512, kPitchAlignment = 32, kMostLinear = size_t{1} << 28, kMostPitched = 131072,
                  kMostPitchedHeight = 65000, kMostPitch = 2097120;
 
-// The formats of views go through types, and in each through one, two and four channels. Those of blocks come behind
-// them.
+// View formats are numbered by type, and within a type by one, two and four channels. Block-compressed formats follow.
 bool findViewFormat(CUresourceViewFormat format, TexelFormat& out) {
   constexpr struct {
     Channel channel;
@@ -77,7 +76,7 @@ CUresult describeArrays(const CUDA_RESOURCE_DESC& d, TextureObject& made) {
     levels = found->levels;
   }
   const Array& first = *levels[0];
-  // Pictures in planes have no texels.
+  // Planar arrays have no texels.
   if (first.context != made.context || !first.hasTexels()) return CUDA_ERROR_INVALID_VALUE;
   made.format = first.format;
   for (auto& each : levels) made.levels.push_back(each);
@@ -165,7 +164,7 @@ CUresult askResource(uint64_t handle, bool isSurface, CUDA_RESOURCE_DESC* out) {
   });
 }
 
-// A context takes its objects with it.
+// Destroying a context destroys its texture and surface objects.
 void forgetObjectsOf(const Context& context) {
   textureObjects().takeIf([&](const TextureObject& each) { return each.context.get() == &context; });
 }
@@ -188,7 +187,7 @@ CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* pResDesc, CUtexObject te
 CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* pTexDesc, CUtexObject texObject) {
   return ask(texObject, false, pTexDesc, [&](const TextureObject& found) {
     *pTexDesc = found.texture;
-    // Drivers do not give it back.
+    // Real drivers do not return the border colour.
     memset(pTexDesc->borderColor, 0, sizeof pTexDesc->borderColor);
     return CUDA_SUCCESS;
   });

@@ -1,4 +1,4 @@
-// Texture and surface objects: how kernels look at arrays and at memory.
+// Texture and surface objects, through which kernels access arrays and memory.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,11 @@ struct TextureObject {
   bool hasView = false;
   bool isSurface = false;
   std::shared_ptr<Context> context;
-  TexelFormat format;                        // with the view's
-  std::vector<std::weak_ptr<Array>> levels;  // of an array one; none for linear memory
+  TexelFormat format;                        // the format of the view, if there is a view
+  std::vector<std::weak_ptr<Array>> levels;  // levels of the array; empty for linear memory
 };
 
-// Both kinds: their numbers are told apart by the kind.
+// Holds textures and surfaces. Each handle is only valid for its own kind.
 SHOAL_FOR_ENGINE HandleTable<TextureObject>& textureObjects();
 
 }  // namespace shoal

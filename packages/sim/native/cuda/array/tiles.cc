@@ -1,4 +1,4 @@
-// Memory mapped to arrays that have none of their own: tile by tile, or as a whole.
+// Maps memory to sparse arrays tile by tile, and to deferred arrays as a whole.
 #include "tiles.h"
 
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ namespace shoal {
 
 namespace {
 
-// The memory of a pool of tiles, where this process reaches it.
+// Maps the memory of a tile pool into this process.
 class PoolView {
  public:
   static std::shared_ptr<PoolView> of(const std::shared_ptr<Physical>& physical) {
@@ -43,12 +43,12 @@ class PoolView {
   char* const base;
 };
 
-// Each layer has a tail of its own, and each face.
+// Each layer and each face has its own tail.
 size_t tailsOf(const Array& array) { return array.dimensions() == 3 ? 1 : array.depth; }
 
 size_t tilesFor(size_t texels, size_t tile) { return (texels + tile - 1) / tile; }
 
-// A box of tiles of an array that is mapped onto memory, or onto none.
+// A box of tiles of an array, and the memory it will map to; no `view` unmaps the box.
 struct Change {
   std::shared_ptr<Array> array;
   size_t first[3] = {}, count[3] = {1, 1, 1};
@@ -76,7 +76,7 @@ bool isAligned(size_t start, size_t length, size_t size, size_t tile) {
          (length % tile == 0 || start + length == size);
 }
 
-// A box of tiles of a level, in which they are.
+// Finds the tiles for a box of texels in one level.
 CUresult changeOfLevel(const CUarrayMapInfo& info, const std::vector<std::shared_ptr<Array>>& levels,
                        const SparseLayout& layout, Change& change, size_t& needed) {
   const auto& box = info.subresource.sparseLevel;
@@ -130,7 +130,7 @@ CUresult prepare(Context& context, const CUarrayMapInfo& info, std::vector<Chang
     if (!isDeferred && layout.tailFirst == levels.size()) return CUDA_ERROR_INVALID_VALUE;
     if (!isDeferred && (tail.layer >= tailsOf(whole) || tail.offset % kTileBytes != 0 || tail.size % kTileBytes != 0))
       return CUDA_ERROR_INVALID_VALUE;
-    // A part of a tail cannot be mapped here.
+    // The software device cannot map a part of a tail.
     if (!isDeferred && (tail.offset != 0 || tail.size != layout.tailBytes)) return CUDA_ERROR_NOT_SUPPORTED;
     for (size_t level = isDeferred ? 0 : layout.tailFirst; level < levels.size(); ++level) {
       changes.push_back({levels[level]});
@@ -187,7 +187,7 @@ SparseLayout sparseLayout(const std::vector<std::shared_ptr<Array>>& levels) {
   layout.width = is3D ? 64u >> ((size + 2) / 3) : 256u >> (size / 2);
   layout.height = is3D ? 32u >> (size / 3) : 256u >> ((size + 1) / 2);
   layout.depth = is3D ? 32u >> ((size + 1) / 3) : 1;
-  // An array that is no mipmapped one is tiles, however small it is.
+  // An array that is not mipmapped has no tail, even if it is smaller than a tile.
   unsigned level = levels.size() == 1 && !first.isPart ? 1 : 0;
   while (level < levels.size() && levels[level]->width >= layout.width && levels[level]->height >= layout.height &&
          (!is3D || levels[level]->depth >= layout.depth))

@@ -1,4 +1,4 @@
-// Where the texels of an array lie that has no memory of its own: in tiles of one shape, or in one piece.
+// The texels of an array without its own memory: in tiles of equal shape, or in one piece.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@ struct Array;
 
 constexpr size_t kTileBytes = 65536;
 
-// It never changes: an array whose memory is mapped anew gets another one, and work that has begun keeps what it began
-// with.
+// Immutable. Mapping an array again replaces its Tiles. Work that has started keeps the Tiles it started with.
 struct Tiles {
   size_t width = 1, height = 1, depth = 1;  // texels of a tile
   size_t across = 1, down = 1, deep = 1;    // tiles of the array
   size_t texelBytes = 1;
-  std::vector<char*> at;  // null: nothing is mapped there
+  std::vector<char*> at;  // null if no memory is mapped
   std::vector<std::shared_ptr<const void>> held;
 
-  // Byte `x` of a row; null where nothing is mapped. As many bytes as `left` says follow it in its tile.
+  // The address of byte `x` of a row, or null if no memory is mapped. `left` says how many bytes follow in the same
+  // tile.
   char* find(size_t x, size_t y, size_t z) const {
     const size_t row = width * texelBytes;
     const size_t tile = (z / depth * down + y / height) * across + x / row;
@@ -30,14 +30,14 @@ struct Tiles {
   size_t left(size_t x) const { return width * texelBytes - x % (width * texelBytes); }
 };
 
-// The standard shapes of a tile of 64 KiB, and the levels that are smaller: they are mapped together.
+// The standard shape of a 64 KiB tile. Levels smaller than a tile form the tail and are mapped together.
 struct SparseLayout {
   size_t width = 1, height = 1, depth = 1;
   unsigned tailFirst = 0;
-  size_t tailBytes = 0;  // a multiple of a tile
+  size_t tailBytes = 0;  // a multiple of the tile size
 };
 SparseLayout sparseLayout(const std::vector<std::shared_ptr<Array>>& levels);
-// For levels that were made without memory: nothing is mapped yet.
+// For levels that were created without memory; no tile is mapped yet.
 void makeTiles(const std::vector<std::shared_ptr<Array>>& levels);
 
 }  // namespace shoal

@@ -13,7 +13,7 @@ constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 uint64_t reserveAt(uint64_t address, size_t size) {
   void* at = mmap(reinterpret_cast<void*>(address), size, PROT_NONE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
   if (at == MAP_FAILED) return 0;
-  // Kernels that do not know the flag may choose another place.
+  // Kernels that do not know the flag may choose another address.
   if (reinterpret_cast<uint64_t>(at) == address) return address;
   munmap(at, size);
   return 0;

@@ -1,4 +1,4 @@
-// Ranges of addresses without memory, taken from the system.
+// Address ranges without memory, reserved from the operating system.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace shoal {
 
-// Near `hint` where that is possible; 0 when the system has none. Nobody can touch them until something is mapped
-// there.
+// Reserves near `hint` if possible. Returns 0 if the system has no addresses left. Touching a reserved range faults
+// until memory is mapped there.
 uint64_t reserveAddresses(size_t size, size_t alignment, uint64_t hint);
 void releaseAddresses(uint64_t base, size_t size);
-// Takes what is mapped there away and keeps the addresses.
+// Unmaps the memory and keeps the addresses reserved.
 void emptyAddresses(uint64_t base, size_t size);
 
 }  // namespace shoal

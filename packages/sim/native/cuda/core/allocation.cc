@@ -35,8 +35,8 @@ bool canPopulate() {
   return can;
 }
 
-// Asks the system, so that a wrong host address is an error and not a crash. The pages are touched there instead of
-// here.
+// The kernel checks the range, so that a wrong host address is an error and not a crash. madvise() touches the pages
+// instead of this process.
 bool isTouchable(uint64_t address, size_t length, Access access) {
   uint64_t at = address & ~(pageSize() - 1);
   const uint64_t end = address + length;
@@ -45,7 +45,7 @@ bool isTouchable(uint64_t address, size_t length, Access access) {
     return madvise(reinterpret_cast<void*>(at), whole,
                    access == Access::read ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) == 0;
   }
-  // Older systems tell only what is mapped.
+  // Older kernels can only report which pages are mapped.
   unsigned char resident[4096];
   while (at < end) {
     const uint64_t pages = std::min<uint64_t>((end - at + pageSize() - 1) / pageSize(), sizeof resident);
@@ -157,7 +157,7 @@ void LeavingAllocations::add(std::shared_ptr<Allocation> allocation) {
 }
 
 void LeavingAllocations::remove(const Allocation* allocation) {
-  std::shared_ptr<Allocation> gone;  // let go of outside the lock
+  std::shared_ptr<Allocation> gone;  // destroyed after the lock is released
   std::unique_lock lock(mutex_);
   auto found = std::find_if(list_.begin(), list_.end(), [&](auto& each) { return each.get() == allocation; });
   if (found == list_.end()) return;
@@ -195,8 +195,8 @@ bool AddressTable::overlaps(uint64_t address, size_t size) const {
 
 namespace {
 
-// Every allocation that the range lies in goes through `accept`, in order; only mappings continue each other, other
-// memory ends where it ends.
+// Calls `accept` for each allocation of the range, in order. Only adjacent mappings form one range; any other
+// allocation must contain the whole range.
 template <class Accept>
 bool forEachAllocation(uint64_t address, size_t length, Accept&& accept) {
   auto found = state().allocations.covering(address);
@@ -226,8 +226,8 @@ CUresult Held::add(const MemoryRange& range) {
                                          [&](const std::shared_ptr<Allocation>& each) {
                                            if (each->kind != MemoryKind::mapped) return false;
                                            if (std::find(mappings_.begin(), mappings_.end(), each) == mappings_.end()) {
-                                             // Counted before the rights are looked at: who takes them away does that
-                                             // before waiting for those who count.
+                                             // Increment the count before checking the rights. A thread that unmaps
+                                             // memory removes the rights first and then waits for the count.
                                              each->backing->uses()->enter();
                                              mappings_.push_back(each);
                                            }
@@ -258,7 +258,7 @@ CUresult checkKnownRange(const Use& use, CUdeviceptr address, size_t length, Mem
 
 bool isPlainHostMemory(uint64_t address, size_t length, Access access) {
   if (address == 0 || address + length < address) return false;
-  // Pageable memory must not run into memory of the device: that would hide a count that is too large.
+  // Pageable memory must not overlap device memory. An overlap usually means that the length is wrong.
   return !state().addresses.overlaps(address, length) && !state().allocations.overlaps(address, length) &&
          isTouchable(address, length, access);
 }

@@ -1,4 +1,4 @@
-// Memory the software device knows: its own, and host memory that was allocated or registered through it.
+// Memory that the software device knows: its own, and host memory that was allocated or registered through it.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@ namespace shoal {
 class Context;
 class Device;
 
-// `pooled` comes from cuMemAllocAsync, `mapped` from cuMemMap, `imported` from another process by a legacy handle,
-// `external` from another library.
+// `pooled` comes from cuMemAllocAsync, `mapped` from cuMemMap, `imported` from another process through a legacy IPC
+// handle, and `external` from another library.
 enum class MemoryKind { device, managed, pinned, registered, pooled, mapped, imported, external };
 enum class Place { device, host };
 
@@ -31,11 +31,11 @@ struct Allocation {
     uint64_t base = 0;
     size_t size = 0;
     Place place = Place::device;
-    std::shared_ptr<Context> context;  // null: it belongs to no context
-    Device* device = nullptr;          // null: the host's, or several devices'
+    std::shared_ptr<Context> context;  // null if it belongs to no context
+    Device* device = nullptr;          // null for host memory, or memory of several devices
     unsigned flags = 0;
-    std::shared_ptr<Backing> backing;  // null: the memory is somebody else's
-    uint64_t id = 0;                   // 0: a new one
+    std::shared_ptr<Backing> backing;  // null if the memory has another owner
+    uint64_t id = 0;                   // 0 requests a new id
   };
   explicit Allocation(Description description);
   Allocation(const Allocation&) = delete;
@@ -59,12 +59,12 @@ struct Allocation {
 
 class AllocationTable {
  public:
-  bool put(std::shared_ptr<Allocation> allocation);  // false when it overlaps a known one
+  bool put(std::shared_ptr<Allocation> allocation);  // returns false if it overlaps a known allocation
   SHOAL_FOR_ENGINE std::shared_ptr<Allocation> covering(
-      uint64_t address) const;  // the allocation that holds the address
+      uint64_t address) const;  // the allocation that contains the address
   std::shared_ptr<Allocation> startingAt(uint64_t address) const;
   bool overlaps(uint64_t address, size_t size) const;
-  bool remove(const std::shared_ptr<Allocation>& allocation);  // false when somebody else did
+  bool remove(const std::shared_ptr<Allocation>& allocation);  // returns false if another thread removed it first
   std::vector<std::shared_ptr<Allocation>> removeAllOf(const Context* context);
   std::vector<std::shared_ptr<Allocation>> all() const;
 
@@ -73,7 +73,7 @@ class AllocationTable {
   std::map<uint64_t, std::shared_ptr<Allocation>> byBase_;
 };
 
-// What was freed in a stream that has not come by yet: unknown to new work, but kernels queued before may still use it.
+// Allocations whose stream-ordered free is still queued. New work cannot use them, but kernels queued earlier may.
 class LeavingAllocations {
  public:
   void add(std::shared_ptr<Allocation> allocation);
@@ -85,7 +85,7 @@ class LeavingAllocations {
   std::vector<std::shared_ptr<Allocation>> list_;
 };
 
-// Addresses that were taken from the system for devices, in use or not: they are never host memory.
+// Addresses that were reserved for devices, in use or not. They are never host memory.
 class AddressTable {
  public:
   void add(uint64_t base, size_t size);
@@ -97,49 +97,49 @@ class AddressTable {
   std::map<uint64_t, size_t> ranges_;
 };
 
-// What an operation is about to do.
+// The access that an operation is about to make.
 struct Use {
   Context& context;
   Access access;
   bool isCopy = false;
 };
 
-// A checked piece of memory that an operation will work on; keeps it alive until the operation has ended. Mapped memory
-// can go, change or become somebody else's before: the operation holds it while it works.
+// A checked range of memory for one operation. It keeps the memory alive until the operation has completed. Mapped
+// memory can still be unmapped or mapped again before the operation runs, so the operation uses Held while it runs.
 struct MemoryRange {
   char* data = nullptr;
   size_t length = 0;
-  std::shared_ptr<Allocation> allocation;  // the first of mappings that lie side by side; null: pageable host memory
+  std::shared_ptr<Allocation> allocation;  // the first of adjacent mappings; null: pageable host memory
   Context* user = nullptr;
   Access access = Access::read;
   bool isCopy = false;
-  std::shared_ptr<const void> array;  // of an array, which is in no table of addresses
+  std::shared_ptr<const void> array;  // set for memory of an array, which has no address in the tables
   bool isPageable() const { return allocation == nullptr && array == nullptr; }
   bool isHost() const { return allocation != nullptr && allocation->isHost(); }
 };
 
-// Mapped memory that stays in its place, with its rights, while this lives.
+// While this object lives, its mapped memory is neither unmapped nor loses its access rights.
 class Held {
  public:
   Held() = default;
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held();
-  // What is at the range's addresses now; CUDA_ERROR_ILLEGAL_ADDRESS when that is nothing, or may not be touched any
-  // more.
+  // Holds the mappings that are at the range's addresses now. Returns CUDA_ERROR_ILLEGAL_ADDRESS if there is no mapping
+  // or if access is no longer allowed.
   CUresult add(const MemoryRange& range);
-  // To be called after writing: some memory has to pass on what was written. The operation's result.
+  // Must be called after a write, because some memory forwards writes. Returns the operation's result.
   CUresult wrote(const MemoryRange& range, size_t offset, size_t length) const;
 
  private:
   std::vector<std::shared_ptr<Allocation>> mappings_;
 };
 
-// Memory that CUDA knows: CUDA_ERROR_INVALID_VALUE unless the whole range lies in live memory that the use is allowed.
+// For memory that CUDA knows. Returns CUDA_ERROR_INVALID_VALUE unless the whole range is live and the use is allowed.
 CUresult checkKnownRange(const Use& use, CUdeviceptr address, size_t length, MemoryRange& range);
-// Any memory: known, or mapped in this process.
+// For any memory: memory that CUDA knows, and host memory of this process.
 CUresult checkRange(const Use& use, uint64_t address, size_t length, MemoryRange& range);
-// Whether the range is host memory of this process that CUDA does not know and that can be touched so, all of it.
+// True if the whole range is host memory of this process that CUDA does not know, and if the access is possible.
 bool isPlainHostMemory(uint64_t address, size_t length, Access access);
 
 }  // namespace shoal

@@ -8,7 +8,8 @@
 
 namespace shoal {
 
-// More addresses than memory: a device whose memory is in pieces can still serve what its accounting allows.
+// Reserves more addresses than the device has memory. A fragmented device can then still serve every allocation that
+// its capacity allows.
 bool Arena::reserve() {
   if (base_ != 0) return true;
   const size_t length = (capacity_ * 2 + kHugePage - 1) & ~(kHugePage - 1);
@@ -16,7 +17,7 @@ bool Arena::reserve() {
   const uint64_t start = reserveAddresses(length, kHugePage, 0);
   if (start == 0) return false;
   file_->map(0, length, PROT_READ | PROT_WRITE, reinterpret_cast<void*>(start));
-  // A child of fork gets none of it: it cannot use CUDA, and its copy would only keep the memory alive.
+  // A fork child does not inherit the range: it cannot use CUDA, and its copy would only keep the memory alive.
   madvise(reinterpret_cast<void*>(start), length, MADV_DONTFORK);
   base_ = start;
   free_[base_] = length;
@@ -50,7 +51,7 @@ uint64_t Arena::allocate(size_t bytes) {
     else block->second = skipped;
     if (rest != 0) free_[start + need] = rest;
     used_ += need;
-    // Fewer page faults when a large block is first touched.
+    // Huge pages cause fewer page faults when a large block is first touched.
     if (need >= kHugePage) madvise(reinterpret_cast<void*>(start), need / kHugePage * kHugePage, MADV_HUGEPAGE);
     return start;
   }
@@ -59,7 +60,7 @@ uint64_t Arena::allocate(size_t bytes) {
 
 void Arena::release(uint64_t address, size_t bytes) {
   const size_t length = rounded(bytes);
-  // Large blocks go back to the system; small ones are likely to be asked for again soon.
+  // Large blocks go back to the system. Small blocks stay, because they are likely to be allocated again soon.
   if (length >= kHugePage) file_->discard(offsetOf(address), length);
   std::lock_guard lock(mutex_);
   used_ -= length;

@@ -1,6 +1,6 @@
-// The memory of one device: a range of addresses taken from the system once and handed out in blocks, and the count of
-// what is in use, there and elsewhere. The range is a shared file, so that other processes can map what cuMemAlloc gave
-// out.
+// The memory of one device: one address range, reserved once and handed out in blocks. The arena also counts the memory
+// in use, including memory outside the range. The range is a shared file, so that other processes can map allocations
+// of cuMemAlloc.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Returns 0 when the device is out of memory. The block's size is rounded up to the granule.
+  // Returns 0 if the device is out of memory. The block's size is rounded up to the granule.
   uint64_t allocate(size_t bytes);
   void release(uint64_t address, size_t bytes);
 
-  // Counts memory that lies elsewhere; false when the device has not so much left.
+  // Counts memory outside the range. Returns false if the device has too little memory left.
   bool count(size_t bytes);
   void discount(size_t bytes);
 
-  // Where the arena's addresses lie in its file; only for addresses that it gave out.
+  // The offset of an address in the arena's file. Only for addresses that the arena handed out.
   const std::shared_ptr<SharedFile>& file() const { return file_; }
   size_t offsetOf(uint64_t address) const { return address - base_; }
 
@@ -46,10 +46,10 @@ class Arena {
   std::shared_ptr<SharedFile> file_;
   uint64_t base_ = 0;
   size_t used_ = 0;
-  std::map<uint64_t, size_t> free_;  // address to length, adjacent ones merged
+  std::map<uint64_t, size_t> free_;  // address → length; adjacent blocks are merged
 };
 
-// A block of an arena, as long as something stands on it.
+// A block of an arena. It returns to the arena when nothing uses it any more.
 class ArenaBlock : public Backing {
  public:
   ArenaBlock(Arena& arena, uint64_t base, size_t size, bool isShareable)

@@ -1,4 +1,4 @@
-// What an allocation stands on. It gives the memory back when the allocation and the last operation on it have let go.
+// The memory behind an allocation. It is freed when the allocation and the last operation on it have released it.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace shoal {
 
 enum class Access { read, write };
 
-// Counts the operations that are at work on memory, for those who are about to take it away from its address.
+// Counts running operations on memory. Code that unmaps the memory waits until the count is zero.
 class UseCount {
  public:
   void enter() { count_.fetch_add(1); }
@@ -33,22 +33,22 @@ class UseCount {
 class Backing {
  public:
   virtual ~Backing() = default;
-  // Rights that the memory keeps for each device; without, it follows the context that owns it and its peers.
+  // Access rights that the memory stores per device. Without them, the owning context and its peers have access.
   virtual std::optional<unsigned> rightsOf(int /*device*/) const { return std::nullopt; }
-  // Whether even copies need a right; they reach all other memory.
+  // True if even copies need the access right. Copies reach all other memory without it.
   virtual bool isStrict() const { return false; }
-  // Null for memory that cannot be taken away while it is used.
+  // Null for memory that cannot be unmapped while it is in use.
   virtual UseCount* uses() { return nullptr; }
-  // False when it is about to go: nothing new may touch it.
+  // False while the memory is being removed: new work must not use it.
   virtual bool isUsable() const { return true; }
-  // The file that the memory lies in and where; null for memory that cannot be bound to a multicast object.
+  // The file that holds the memory, and the offset in it. Null if the memory cannot be bound to a multicast object.
   virtual std::shared_ptr<SharedFile> locate(uint64_t /*address*/, size_t& /*offset*/) const { return nullptr; }
-  // What to hold so that this memory stays when its address goes.
+  // Holding the result keeps the memory alive after it was unmapped.
   virtual std::shared_ptr<const void> memory() const { return nullptr; }
   virtual bool isReadable() const { return true; }
-  // False while nobody has any right to it: the address leads nowhere then.
+  // False while no device has any access right. The address then behaves as if nothing were mapped.
   virtual bool isReachable() const { return true; }
-  // Called after an operation wrote there; false when what was written could not be passed on.
+  // Called after an operation wrote to the memory. Returns false if the write could not be forwarded.
   virtual bool wrote(uint64_t /*address*/, size_t /*length*/) { return true; }
 
   virtual unsigned handleTypes() const { return 0; }
@@ -56,10 +56,10 @@ class Backing {
   virtual bool isRdmaCapable() const { return false; }
   virtual bool isLegacyIpcCapable() const { return false; }
   virtual CUmemoryPool pool() const { return nullptr; }
-  // The mapping that the memory is a part of; zeros: its own.
+  // The mapping that the memory belongs to; zeros if the allocation is the mapping.
   virtual uint64_t mappingBase() const { return 0; }
   virtual size_t mappingSize() const { return 0; }
-  // The addresses that it was mapped into; zeros: its own.
+  // The reserved range that the memory is mapped into; zeros if the allocation is the range.
   virtual uint64_t rangeBase() const { return 0; }
   virtual size_t rangeSize() const { return 0; }
 };

@@ -16,7 +16,7 @@ namespace shoal {
 namespace {
 std::atomic<unsigned long long> nextContextId{1};
 
-// Filled while the library is loaded, by the parts that this one does not know.
+// Other source files register their handlers while the library loads.
 std::vector<void (*)(const Context&)>& destroyHandlers() {
   static auto* list = new std::vector<void (*)(const Context&)>;
   return *list;
@@ -91,7 +91,7 @@ void Context::add(const std::shared_ptr<Stream>& stream) {
   if (streams_.size() >= cleanAt_) {
     streams_.erase(std::remove_if(streams_.begin(), streams_.end(), [](auto& weak) { return weak.expired(); }),
                    streams_.end());
-    cleanAt_ = 2 * streams_.size() + 16;  // so that adding many does not look at all of them each time
+    cleanAt_ = 2 * streams_.size() + 16;  // doubles, so that adding many streams does not scan all of them each time
   }
   streams_.push_back(stream);
 }

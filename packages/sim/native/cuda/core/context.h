@@ -25,40 +25,41 @@ class Context : public std::enable_shared_from_this<Context> {
 
   CUcontext handle() const { return reinterpret_cast<CUcontext>(handle_); }
 
-  // Makes a primary context usable (again).
+  // Makes a primary context usable, also again after a reset.
   void activate(unsigned newFlags);
-  // Ends all work and frees all that belongs to the context; a primary context may be activated again.
+  // Ends all work and frees everything that belongs to the context. A primary context may be activated again.
   void destroy();
-  // Called with each context that is destroyed, once its work has ended: what others keep in it goes first.
+  // Registers a function that is called with each destroyed context after its work has ended. It frees state that other
+  // source files keep per context.
   static void whenDestroyed(void (*forget)(const Context&));
 
   // CUDA_SUCCESS, CUDA_ERROR_CONTEXT_IS_DESTROYED or the error that made the context unusable.
   CUresult status() const;
-  // The first error stays.
+  // Only the first error is kept.
   void fail(CUresult error);
 
   std::shared_ptr<Stream> defaultStream();           // the legacy default stream
-  std::shared_ptr<Stream> perThreadDefaultStream();  // the calling thread's own
+  std::shared_ptr<Stream> perThreadDefaultStream();  // of the calling thread
   void add(const std::shared_ptr<Stream>& stream);
-  std::vector<std::shared_ptr<Stream>> streams();  // those alive
+  std::vector<std::shared_ptr<Stream>> streams();  // only streams that are alive
   CUresult synchronize();
-  // Marks the end of all work of the context, or of one green context in it.
+  // Records an event after all work of the context, or of one green context in it.
   CUresult record(const std::shared_ptr<Event>& event, const GreenContext* green);
-  // All work that is queued from now on waits for the event, in streams that are made later too.
+  // Makes all later work wait for the event, including work in streams that are created later.
   CUresult waitFor(const std::shared_ptr<Event>& event, const GreenContext* green);
-  // Has a new stream wait for what its context waits for.
+  // Makes a new stream wait for the events that its context waits for.
   void hold(Stream& stream);
 
   Device& device;
   const bool isPrimary;
-  std::atomic<unsigned long long> id;  // a primary context gets a new one each time it is activated
+  std::atomic<unsigned long long> id;  // a primary context gets a new id at each activation
   std::atomic<unsigned> flags;
   std::atomic<bool> alive{true};
-  std::atomic<bool> isEnding{false};     // waits that nobody may ever satisfy give up
-  std::atomic<int> blockingCaptures{0};  // streams that are captured and that the legacy default stream would wait for
+  std::atomic<bool> isEnding{false};     // waits that may never be satisfied stop
+  std::atomic<int> blockingCaptures{0};  // capturing streams that the legacy default stream would wait for
   std::atomic<int> error{CUDA_SUCCESS};
 
-  // Held while work is queued on any stream, so that all streams agree with the default stream on one order.
+  // Held while work is queued on any stream, so that all streams see one order relative to the default stream.
   std::mutex queueMutex;
 
   std::mutex settingsMutex;
@@ -74,7 +75,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::shared_ptr<Stream> default_;
   std::vector<std::weak_ptr<Stream>> streams_;
   size_t cleanAt_ = 16;
-  std::shared_ptr<Stream> marks_;  // carries out what belongs to no one stream
+  std::shared_ptr<Stream> marks_;  // executes work that belongs to no single stream
   std::vector<std::pair<Dependency, const GreenContext*>> gates_;
   void resetSettings();
 };
@@ -85,7 +86,7 @@ inline bool areFlagsValid(unsigned flags) {
          (scheduling == 0 || scheduling == 1 || scheduling == 2 || scheduling == 4);
 }
 
-// The contexts of the calling thread, the current one last.
+// The context stack of the calling thread; the last one is current.
 std::vector<std::shared_ptr<Context>>& contextStack();
 
 }  // namespace shoal

@@ -1,5 +1,5 @@
-// Events of a whole context, or of one green context: recorded behind the work of all its streams, waited for by all of
-// them.
+// Events of a whole context or green context. Recording one waits for the work of all its streams, and all its streams
+// can wait for it.
 #include "context.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// One virtual device and the settings it was made with.
+// One virtual device and its settings.
 #pragma once
 
 #include <atomic>
@@ -21,14 +21,14 @@ class Device {
   const int ordinal;
   Arena arena;
 
-  // Set when a fault took the device away from this process: no context can be made or brought back then.
+  // Set after a fault made the device unusable for this process. No context can be created or activated then.
   std::atomic<int> error{CUDA_SUCCESS};
 
-  // The primary context keeps its handle for the life of the process; it is alive while somebody retains it.
+  // The primary context keeps its handle for the life of the process. It is active while it is retained.
   std::mutex primaryMutex;
   std::shared_ptr<Context> primary;
   int primaryRetained = 0;
-  // Green contexts in it: while there are some it cannot be reset.
+  // The number of green contexts in the primary context. It cannot be reset while there are any.
   int greenContexts = 0;
   unsigned primaryFlags = 0;
 };

@@ -1,4 +1,4 @@
-// How every exported function begins: nothing thrown leaves the library, and the checks CUDA makes first come first.
+// The start of every exported function. No exception leaves the library, and the checks run in CUDA's order.
 #pragma once
 
 #include <new>
@@ -42,7 +42,7 @@ inline CUresult currentContext(std::shared_ptr<Context>& context) {
   return context->status();
 }
 
-// For functions that answer even when the current context has failed or is destroyed.
+// For functions that work even if the current context has failed or was destroyed.
 template <class Body>
 CUresult inAnyContext(Body&& body) noexcept {
   return initialised([&]() -> CUresult {
@@ -51,7 +51,7 @@ CUresult inAnyContext(Body&& body) noexcept {
   });
 }
 
-// For functions that work on the current context, which must be in order.
+// For functions that require a usable current context.
 template <class Body>
 CUresult inContext(Body&& body) noexcept {
   return initialised([&]() -> CUresult {
@@ -78,7 +78,8 @@ CUresult onStream(CUstream handle, bool perThread, Body&& body) noexcept {
   });
 }
 
-// Defines an exported function and its per-thread-default-stream twin over one body that is told which it is.
+// Defines an exported function and its per-thread-default-stream twin with one body. The body gets a flag for the
+// variant.
 #define SHOAL_TWIN(name, suffix, parameters, call) \
   CUresult name parameters {                       \
     constexpr bool perThread = false;              \

@@ -1,4 +1,4 @@
-// An event: a point in a stream, with the time at which the stream came by.
+// An event: a point in a stream, and the time when the stream reached it.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ class Context;
 class SharedEvent;
 struct CapturedPoint;
 
-// One recording. A wait that was queued keeps the recording it saw, whatever is recorded later.
+// One recording. A queued wait keeps the recording it saw, even if the event is recorded again.
 struct Recording {
   Dependency point;
   std::atomic<uint64_t> nanoseconds{0};
@@ -33,7 +33,7 @@ class Event {
     recording_ = std::move(recording);
     captured_.reset();
   }
-  // Recorded in a stream that is captured: a place in a graph, and no time.
+  // Set if the event was recorded in a capturing stream: a position in a graph, without a time.
   std::shared_ptr<CapturedPoint> captured() {
     std::lock_guard lock(mutex_);
     return captured_;
@@ -47,8 +47,8 @@ class Event {
   const unsigned flags;
   std::atomic<bool> contextDestroyed{false};
   std::shared_ptr<SharedEvent>
-      shared;             // what other processes see, of an interprocess event; set before it gets a handle
-  bool isOpened = false;  // made by another process; likewise
+      shared;             // state of an interprocess event that other processes see; set before the event gets a handle
+  bool isOpened = false;  // created by another process; set before the event gets a handle
 
  private:
   std::mutex mutex_;
@@ -58,12 +58,12 @@ class Event {
 
 CUresult resolveEvent(CUevent handle, std::shared_ptr<Event>& event);
 
-// Of streams that are captured; `isDone` is false when the event has nothing to do with a capture.
+// For capturing streams. `isDone` is false if the event has nothing to do with a capture.
 CUresult recordCaptured(const std::shared_ptr<Stream>& stream, Event& event);
 CUresult waitCaptured(const std::shared_ptr<Stream>& stream, Event& event, bool& isDone);
-// CUDA_ERROR_CAPTURED_EVENT when its last recording was captured, which ends what can come of the capture.
+// Returns CUDA_ERROR_CAPTURED_EVENT and invalidates the capture if the last recording was captured.
 CUresult checkCapturedEvent(Event& event);
-// A stream that is captured is destroyed.
+// Called when a capturing stream is destroyed.
 void abandonCapture(Stream& stream);
 
 }  // namespace shoal

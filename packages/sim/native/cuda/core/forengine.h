@@ -1,4 +1,4 @@
-// Marks what the PTX engine, a library of its own, uses of the driver's library.
+// Marks the functions of the driver's library that the PTX engine, a separate library, calls.
 #pragma once
 
 #define SHOAL_FOR_ENGINE __attribute__((visibility("default")))

@@ -1,4 +1,4 @@
-// A green context: a part of a device's multiprocessors, in the device's primary context.
+// A green context: a subset of a device's multiprocessors, in the device's primary context.
 #pragma once
 
 #include <atomic>
@@ -23,16 +23,16 @@ class GreenContext {
   const std::shared_ptr<Context> primary;
   const Multiprocessors multiprocessors;
   const unsigned long long id;
-  uint64_t number = 0;         // of the handle
-  uint64_t contextNumber = 0;  // of the handle as a context
+  uint64_t number = 0;         // the handle
+  uint64_t contextNumber = 0;  // the handle as a context
   std::atomic<bool> isDestroyed{false};
 };
 
-// By both kinds of handle.
+// Looks up both kinds of handle.
 HandleTable<GreenContext>& greenContexts();
-// What a context's handle is of, where it is that of a green context; else null.
+// The green context behind a context handle; null if the handle is of an ordinary context.
 std::shared_ptr<GreenContext> greenOf(CUcontext handle);
-// Of the calling thread's current context.
+// The green context that is current on the calling thread; null if there is none.
 std::shared_ptr<GreenContext> currentGreen();
 unsigned long long newContextId();
 

@@ -1,5 +1,5 @@
-// Handles are numbers that are never given out twice, looked up in a table: a stale or foreign handle is always
-// noticed.
+// Handles are numbers that are never reused, and each lookup goes through a table. A stale or foreign handle is always
+// detected.
 #pragma once
 
 #include <atomic>
@@ -12,10 +12,10 @@
 
 namespace shoal {
 
-// What the check of what is left asks of a table. Tables are never destroyed.
+// The interface for the leak check. Tables are never destroyed.
 class CountedTable {
  public:
-  // Without a name where the driver keeps objects for itself, or nobody can give them back.
+  // No name means that the leak check skips the table: the driver owns its objects, or the program cannot free them.
   explicit CountedTable(const char* name);
   virtual size_t count() const = 0;
   const char* const name;
@@ -27,7 +27,7 @@ class CountedTable {
 template <class Object>
 class HandleTable final : public CountedTable {
  public:
-  // `kind` keeps the handles of different tables apart, so that one kind is never taken for another.
+  // `kind` separates the handles of different tables, so that a handle of another kind is not found.
   explicit HandleTable(uint64_t kind, const char* name = nullptr) : CountedTable(name), next_((kind << 44) + 0x1000) {}
 
   size_t count() const override {
@@ -64,7 +64,7 @@ class HandleTable final : public CountedTable {
 
   template <class Is>
   void takeIf(Is&& is) {
-    std::vector<std::shared_ptr<Object>> taken;  // let go of outside the lock
+    std::vector<std::shared_ptr<Object>> taken;  // destroyed after the lock is released
     std::unique_lock lock(mutex_);
     for (auto at = objects_.begin(); at != objects_.end();) {
       if (!is(*at->second)) {

@@ -1,4 +1,4 @@
-// Attributes of launches, as streams and nodes of graphs have them, too.
+// Launch attributes. Streams and graph nodes have them, too.
 #pragma once
 
 #include "shoal/cuda.h"
@@ -6,9 +6,9 @@
 namespace shoal {
 
 bool isValidAttribute(int attribute, const CUlaunchAttributeValue& value);
-// Whether a node of a kernel has it; the others are of the launch alone.
+// True if a kernel node has the attribute. Other attributes exist only for launches.
 bool isNodeAttribute(int attribute);
-// What it is where nobody set it.
+// The default value of an attribute.
 CUlaunchAttributeValue usualAttribute(int attribute);
 
 }  // namespace shoal

@@ -1,4 +1,4 @@
-// How many multiprocessors each device has, and sets of them.
+// The number of multiprocessors of each device, and sets of multiprocessors.
 #pragma once
 
 #include <bitset>
@@ -10,7 +10,7 @@ namespace shoal {
 constexpr unsigned kMostMultiprocessors = 192;
 using Multiprocessors = std::bitset<kMostMultiprocessors>;
 
-// Known once the driver is initialised.
+// Only valid after the driver is initialised.
 SHOAL_FOR_ENGINE unsigned multiprocessorCount();
 
 }  // namespace shoal

@@ -1,4 +1,4 @@
-// What a program is told of an error besides its name.
+// Error information for the program beyond the result code.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace shoal {
 
-// From now on cuGetErrorString adds this to what it says of the result.
+// cuGetErrorString appends this report to its text for the result from now on.
 SHOAL_FOR_ENGINE void describeResult(CUresult result, const std::string& report);
 
-// Adds a line to what cuLogsDumpToMemory gives, and calls those who listen.
+// Adds a line to the log that cuLogsDumpToMemory returns, and calls the registered log callbacks.
 void logError(const std::string& message);
 
 class Context;
-// A context cannot be used any more: tells the log, and writes a core dump where one is asked for.
+// Called when a context becomes unusable. Logs the failure, and writes a core dump if the program enabled it.
 void reportFailure(const Context& context, CUresult result);
 
 }  // namespace shoal

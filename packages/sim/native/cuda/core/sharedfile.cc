@@ -55,7 +55,7 @@ std::shared_ptr<SharedFile> SharedFile::create(Content content, size_t bytes, co
 std::shared_ptr<SharedFile> SharedFile::open(int descriptor) {
   struct stat status;
   if (descriptor < 0 || fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return nullptr;
-  // Only a sealed file is sure to keep its size: a mapping of any other could be taken away.
+  // Only a sealed file keeps its size. Another process could shrink an unsealed file under the mapping.
   const int seals = fcntl(descriptor, F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) return nullptr;
   const auto length = static_cast<size_t>(status.st_size);
@@ -105,7 +105,7 @@ bool SharedFile::write(size_t offset, const void* data, size_t length) const {
 }
 
 void SharedFile::discard(size_t offset, size_t length) const {
-  // Only a saving: where the system cannot do it, the pages stay.
+  // This only saves memory. If the file system cannot punch holes, the pages stay.
   if (length != 0)
     (void)fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                     static_cast<off_t>(length));

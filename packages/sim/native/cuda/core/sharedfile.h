@@ -1,6 +1,6 @@
-// Memory as a file without a name: it can be mapped several times and handed to other processes, and it ends with the
-// last who holds it. It is sealed, so nobody can shrink it under a mapping; behind the memory lies a label that says
-// what it is.
+// Memory as a file without a name. It can be mapped several times and passed to other processes, and it is freed with
+// its last user. The file is sealed, so it cannot shrink under a mapping. A label after the memory describes the
+// content.
 #pragma once
 
 #include <cstddef>
@@ -9,35 +9,35 @@
 
 namespace shoal {
 
-// What a descriptor of ours may hold.
+// The kinds of content.
 enum class Content : uint32_t { physical = 1, pool = 2, multicast = 3, event = 4, arena = 5 };
 
 class SharedFile {
  public:
   static constexpr size_t kLabelBytes = 256;
 
-  // Throws std::system_error when the system has no memory or no descriptor left.
+  // Throws std::system_error if the system has no memory or no descriptor left.
   static std::shared_ptr<SharedFile> create(Content content, size_t bytes, const void* label, size_t labelBytes);
-  // Takes a duplicate of a descriptor; null when it is closed, or no file of this kind.
+  // Duplicates the descriptor. Returns null if it is closed or is not a file of this kind.
   static std::shared_ptr<SharedFile> open(int descriptor);
   ~SharedFile();
   SharedFile(const SharedFile&) = delete;
   SharedFile& operator=(const SharedFile&) = delete;
 
-  // A new descriptor for the same memory, for somebody else to close. Throws std::system_error.
+  // Returns a new descriptor of the same memory. The caller closes it. Throws std::system_error.
   int duplicate() const;
-  // Maps a part, at an address (which must be reserved) or anywhere. Throws std::system_error.
+  // Maps a part of the file, at a reserved address or anywhere. Throws std::system_error.
   void* map(size_t offset, size_t length, int protection, void* at = nullptr) const;
-  // Past the mappings; returns false when the system refuses.
+  // Writes without a mapping. Returns false if the system refuses.
   bool write(size_t offset, const void* data, size_t length) const;
-  // Gives pages back to the system; they read as zero then.
+  // Returns pages to the system. They read as zero afterwards.
   void discard(size_t offset, size_t length) const;
 
   int descriptor() const { return descriptor_; }
   Content content() const { return content_; }
   size_t size() const { return size_; }
   const void* label() const { return label_; }
-  // The same for every descriptor of the same memory.
+  // Equal for all descriptors of the same memory.
   struct Identity {
     uint64_t device, inode;
     bool operator<(const Identity& other) const {

@@ -24,7 +24,7 @@ constexpr unsigned long long kDefaultDevices = 2;
 constexpr unsigned long long kMaxDevices = 64;
 constexpr unsigned long long kDefaultMemory = 1ull << 30;
 
-// A child of fork has none of the stream threads: CUDA is not usable there, as on hardware.
+// A fork child does not inherit the stream threads, so CUDA is unusable there, as on hardware.
 std::atomic<bool> forked{false};
 
 unsigned long long setting(const char* name, unsigned long long fallback, unsigned long long least,
@@ -42,7 +42,7 @@ unsigned long long setting(const char* name, unsigned long long fallback, unsign
   return value;
 }
 
-// The NCCL library reads it too, and is the one that complains.
+// The NCCL library also reads this variable and reports a wrong value.
 double timeout() {
   constexpr double fallback = 60;
   const char* text = getenv("SHOAL_SIM_TIMEOUT_SECONDS");
@@ -52,7 +52,7 @@ double timeout() {
   return *end == '\0' && seconds >= 0 ? seconds : fallback;
 }
 
-// SHOAL_SIM_LEAKS=1
+// Runs at exit if SHOAL_SIM_LEAKS=1.
 void reportLeaks() {
   if (forked) return;
   std::istringstream lines(describeLeft());

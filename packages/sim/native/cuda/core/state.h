@@ -1,4 +1,4 @@
-// Everything the process shares. Never destroyed: streams may still run while the process exits.
+// The state that the process shares. Never destroyed, because streams may still run while the process exits.
 #pragma once
 
 #include <atomic>
@@ -21,9 +21,9 @@ class Stream;
 
 struct State {
   std::atomic<bool> initialised{false};
-  double timeoutSeconds = 60;    // how long a call waits for other processes; 0: for ever
-  unsigned multiprocessors = 4;  // of each device
-  bool hasFabric = false;        // handles that are plain bytes; hardware has them with an IMEX channel only
+  double timeoutSeconds = 60;    // how long a call waits for other processes; 0 waits for ever
+  unsigned multiprocessors = 4;  // per device
+  bool hasFabric = false;        // supports handles that are plain bytes; hardware requires an IMEX channel
   std::vector<std::unique_ptr<Device>> devices;
   HandleTable<Context> contexts{1};
   HandleTable<Stream> streams{2, "streams"};
@@ -35,7 +35,7 @@ struct State {
 };
 
 SHOAL_FOR_ENGINE State& state();
-// What nobody has given back, as a leak check of a GPU tells it: one line a kind.
+// Lists objects that the program did not free, one line per kind, like a leak checker for GPUs.
 std::string describeLeft();
 CUresult initialise();
 CUresult findDevice(CUdevice ordinal, Device*& device);

@@ -36,7 +36,7 @@ std::shared_ptr<Stream> Stream::create(std::shared_ptr<Context> context, StreamK
 Stream::Stream(std::shared_ptr<Context> context, StreamKind kind, int priority)
     : context(std::move(context)), kind(kind), priority(priority), id(nextStreamId.fetch_add(1)) {}
 
-// The legacy default stream waits for the blocking streams, and they wait for it. The caller holds the queue mutex.
+// The legacy default stream and the blocking streams wait for each other. The caller holds the queue mutex.
 std::vector<Dependency> Stream::orderAgainstDefaultStream() {
   std::vector<Dependency> after;
   if (kind == StreamKind::legacyDefault) {
@@ -80,7 +80,7 @@ uint64_t Stream::append(Operation operation) {
   return sequence;
 }
 
-// A branch is given to the pool once nothing is left that its first operation waits for.
+// Hands a branch to the worker pool after all dependencies of its first operation have completed.
 void Stream::awaitTurn() {
   std::vector<Dependency> after;
   {
@@ -103,7 +103,7 @@ void Stream::runReady() {
     lock.unlock();
     execute(operation);
     const uint64_t sequence = operation.sequence;
-    operation = Operation();  // lets go of what it kept alive before anybody hears that it has ended
+    operation = Operation();  // release its resources before anybody sees that it has completed
     Workers::shared().countEnd();
     finish(sequence);
     lock.lock();
@@ -199,7 +199,7 @@ void Stream::loop() {
   pthread_setname_np(pthread_self(), "shoal-stream");
   std::unique_lock lock(mutex_);
   for (;;) {
-    // The first operation's turn may have to wait for one that a calling thread carries out itself.
+    // The thread may have to wait for an earlier operation that runs on a calling thread.
     changed_.wait(lock, [&] {
       if (queue_.empty()) return isClosed_;
       return completed_.load(std::memory_order_acquire) + 1 == queue_.front().sequence;
@@ -214,7 +214,7 @@ void Stream::loop() {
     for (auto& dependency : operation.after) dependency.stream->waitFor(dependency.sequence);
     const uint64_t sequence = operation.sequence;
     execute(operation);
-    operation = Operation();  // lets go of what it kept alive before anybody hears that it has ended
+    operation = Operation();  // release its resources before anybody sees that it has completed
     finish(sequence);
     lock.lock();
   }
@@ -235,7 +235,8 @@ CUresult Stream::synchronize() {
     all = orderAgainstDefaultStream();
     all.push_back({shared_from_this(), enqueued()});
   }
-  // Only the default stream's own wait includes the others: a blocking stream's earlier work already waits for it.
+  // Only the default stream has to wait for the other streams. The earlier work of a blocking stream already waits for
+  // the default stream.
   if (kind != StreamKind::legacyDefault) all.erase(all.begin(), all.end() - 1);
   for (auto& dependency : all) dependency.stream->waitFor(dependency.sequence);
   trimPoolsAfterWaiting();

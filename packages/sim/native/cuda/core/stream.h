@@ -1,5 +1,4 @@
-// A stream: a queue of operations that are carried out in order, by a thread of its own. Branches of graphs share
-// threads (Workers).
+// A stream: a queue of operations that run in order on a dedicated thread. Branches of graphs share threads (Workers).
 #pragma once
 
 #include <atomic>
@@ -28,8 +27,9 @@ struct Dependency {
 
 struct Operation {
   std::function<CUresult()> run;
-  std::function<void()> discard;  // in place of run once the context has failed; may be empty
-  std::function<void(const std::shared_ptr<Stream>&, uint64_t)> queued;  // told where it was queued; may be empty
+  std::function<void()> discard;  // called instead of run after the context has failed; may be empty
+  // called with the operation's stream and number; may be empty
+  std::function<void(const std::shared_ptr<Stream>&, uint64_t)> queued;
   std::vector<Dependency> after;
   bool runsAfterErrors = false;
   uint64_t sequence = 0;
@@ -44,7 +44,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Stream(std::shared_ptr<Context> context, StreamKind kind, int priority);
 
   static constexpr int kLeastPriority = 0, kGreatestPriority = -5;
-  // A priority outside the range means its nearest end.
+  // Clamps a priority to the valid range.
   static int nearestPriority(int priority) {
     return priority > kLeastPriority ? kLeastPriority : priority < kGreatestPriority ? kGreatestPriority : priority;
   }
@@ -54,40 +54,39 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // Queues the operation and returns its number.
   uint64_t enqueue(Operation operation);
-  // Carries the operation out on the calling thread when nothing is ahead of it, else queues it; `sequence` is its
-  // number.
+  // Runs the operation on the calling thread if the queue is empty, and queues it otherwise. `sequence` is its number.
   CUresult runOrEnqueue(Operation operation, uint64_t& sequence);
-  // Either way, returns when it has ended, with the context's error if it has one.
+  // Runs or queues the operation and returns after it has completed. Returns the context's error, if there is one.
   CUresult runAndWait(Operation operation);
 
   uint64_t enqueued() const { return enqueued_.load(std::memory_order_acquire); }
   bool hasFinished(uint64_t sequence) const { return completed_.load(std::memory_order_acquire) >= sequence; }
   bool isIdle() const { return hasFinished(enqueued()); }
-  // The operation that is being carried out, as the thread that does it sees it.
+  // The number of the running operation, as seen by the thread that runs it.
   uint64_t running() const { return completed_.load(std::memory_order_acquire) + 1; }
   void waitFor(uint64_t sequence);
-  // Calls it once the first `sequence` operations have finished, perhaps at once; it must not wait.
+  // Calls the function after the first `sequence` operations have completed, possibly at once. It must not block.
   void whenFinished(uint64_t sequence, std::function<void()> call);
   CUresult synchronize();
-  // Makes the thread that its work needs, so that queueing cannot fail for the want of one. Throws std::system_error.
+  // Starts the stream's thread, so that queueing cannot fail for lack of a thread. Throws std::system_error.
   void ensureThread();
-  // For the pool that a branch's thread comes from: carries out operations until one has to wait for other streams.
+  // For the worker pool: runs a branch's operations until one has to wait for other streams.
   void runReady();
 
-  // No work follows; the thread ends when the queue is empty.
+  // No work follows. The thread ends when the queue is empty.
   void close();
 
   const std::shared_ptr<Context> context;
   const StreamKind kind;
   std::atomic<int> priority;
   const unsigned long long id;
-  std::shared_ptr<GreenContext> green;  // whose part of the device its kernels run on; null: all of it
+  std::shared_ptr<GreenContext> green;  // its kernels run on this part of the device; null: the whole device
   std::mutex attributesMutex;
-  std::map<int, CUlaunchAttributeValue> attributes;  // that somebody set
+  std::map<int, CUlaunchAttributeValue> attributes;  // attributes that were set explicitly
   std::atomic<bool> contextDestroyed{false};
   std::atomic<bool> isDestroyed{false};
   std::atomic<bool> isCaptured{false};
-  std::shared_ptr<CaptureState> captureState;  // guarded by the mutex of graphs
+  std::shared_ptr<CaptureState> captureState;  // guarded by the graph mutex
 
  private:
   friend class Context;
@@ -106,12 +105,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::atomic<uint64_t> enqueued_{0};
   std::atomic<uint64_t> completed_{0};
   std::vector<std::pair<uint64_t, std::function<void()>>> waiters_;
-  std::atomic<size_t> missing_{0};  // a branch: what the first operation still waits for
-  bool hasThread_ = false;          // a branch: somebody sees to its first operation
+  std::atomic<size_t> missing_{0};  // branch only: dependencies of the first operation that have not completed
+  bool hasThread_ = false;          // branch only: a worker or a dependency will run the first operation
   bool isClosed_ = false;
 };
 
-// What a stream argument names: 0 and the two special values are default streams, others have been created.
+// A stream argument is 0 or one of the two special values for default streams, or the handle of a created stream.
 inline bool isDefaultStream(CUstream handle) { return reinterpret_cast<uint64_t>(handle) <= 2; }
 std::shared_ptr<Stream> findDefaultStream(CUstream handle, bool perThread, Context& current);
 CUresult findStream(CUstream handle, std::shared_ptr<Stream>& stream);

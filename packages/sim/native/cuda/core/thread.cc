@@ -9,8 +9,8 @@ namespace shoal {
 
 namespace {
 
-// A plain pointer and a thread-exit hook in place of a thread_local object: calls made while the process exits,
-// after the destructors of thread_local objects have run, still find a usable state.
+// A plain pointer and a thread-exit hook instead of a thread_local object. Calls during process exit, after the
+// destructors of thread_local objects, still find a usable state.
 thread_local ThreadState* current = nullptr;
 
 pthread_key_t exitKey() {

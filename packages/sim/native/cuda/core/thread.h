@@ -1,4 +1,4 @@
-// What belongs to the calling thread.
+// The state of the calling thread.
 #pragma once
 
 #include <memory>
@@ -19,9 +19,9 @@ struct ThreadState {
   };
   std::vector<std::shared_ptr<Context>> contexts;
   std::vector<std::shared_ptr<GreenContext>>
-      greens;  // for each of them the green context that was made current, or null
+      greens;  // for each context, the green context that was made current, or null
   std::vector<DefaultStream> defaultStreams;
-  bool isInHostFunction = false;  // no CUDA call is allowed there
+  bool isInHostFunction = false;  // no CUDA call is allowed then
   ~ThreadState();
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kResident = 128;
 constexpr auto kMoment = std::chrono::milliseconds(10);
-// How long a thread without work stays.
+// A thread without work ends after this time.
 constexpr auto kPatience = std::chrono::seconds(1);
 
 thread_local bool isWorker = false;
@@ -54,7 +54,7 @@ bool Workers::makeOne() {
   try {
     std::thread([this] { loop(); }).detach();
   } catch (const std::exception&) {
-    return false;  // those that are there go on, and each change tries again
+    return false;  // the existing threads continue, and each change tries again
   }
   ++idle_;
   return true;
@@ -98,7 +98,7 @@ void Workers::loop() {
   }
 }
 
-// Adds a thread whenever nothing has ended for a moment, as long as work waits for one.
+// Adds a thread whenever no operation has completed for a moment, while work waits for a thread.
 void Workers::watch() {
   pthread_setname_np(pthread_self(), "shoal-graph");
   std::unique_lock lock(mutex_);
@@ -118,7 +118,7 @@ Workers::Waiting::Waiting() {
   std::lock_guard lock(own.mutex_);
   --own.computing_;
   ++own.waiting_;
-  own.changed_.notify_one();  // there is room for another
+  own.changed_.notify_one();  // a thread may take its place
   own.makeMore();
 }
 

@@ -1,14 +1,12 @@
-// Threads that carry out the parallel branches of graphs. A branch has none of its own: a graph may have tens of
-// thousands.
+// Threads that run the parallel branches of graphs. Branches share threads, because a graph may have tens of thousands
+// of branches.
 //
-// The rule that keeps work going: an operation whose turn has come gets a thread at once, unless
-// - kResident operations compute on each device. A GPU holds no more kernels at a time either, so kernels that wait for
-// one another
-//   beyond that number would not end there. What computes only ends by itself.
-// - kResident operations wait for something else (Waiting): the program, another process, another branch. One of them
-// may wait for
-//   the operation that has no thread. So a further thread is made whenever nothing has ended for a moment. Host
-//   functions that the program serves one by one do end, and need no further threads.
+// An operation whose dependencies have completed gets a thread at once, with two exceptions:
+// - kResident operations compute on each device. A GPU also runs only so many kernels at a time, so more kernels that
+//   wait for one another would not complete there either. Operations that only compute complete by themselves.
+// - kResident operations wait for something else (Waiting): the program, another process, or another branch. One of
+//   them may wait for the operation that has no thread. So the pool adds a thread whenever no operation has completed
+//   for a moment. Host functions that the program serves one by one do complete, so they need no extra threads.
 #pragma once
 
 #include <atomic>
@@ -25,14 +23,13 @@ class Workers {
  public:
   static Workers& shared();
 
-  // While it lives there is at least one thread. Throws std::system_error when none can be made.
+  // While the lease lives, the pool has at least one thread. Throws std::system_error if no thread can be started.
   std::shared_ptr<void> lease();
-  // The first operation of the stream has nothing left to wait for.
+  // Call when all dependencies of the stream's first operation have completed.
   void push(std::shared_ptr<Stream> stream);
   void countEnd() { ended_.fetch_add(1, std::memory_order_relaxed); }
 
-  // A scope in which the calling thread waits for something else. Nothing happens on other threads than those of the
-  // pool.
+  // A scope in which the calling thread waits for something else. Has no effect on threads outside the pool.
   class Waiting {
    public:
     Waiting();

@@ -1,4 +1,4 @@
-// Memory of another library, by an opaque descriptor: a file of memory, which is mapped where it is asked for.
+// Memory of another library, imported through an opaque descriptor: a memory file, mapped on demand.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ HandleTable<ExternalMemory>& memories() {
   return *table;
 }
 
-// Pages of the file, at addresses of a device.
+// Pages of the file, mapped at device addresses.
 class ExternalPages : public Backing {
  public:
   ExternalPages(const ExternalMemory& memory, size_t offset, size_t size)
@@ -57,7 +57,7 @@ CUresult import(CUexternalMemory* out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* d
   const int descriptor = described->handle.fd;
   if (fstat(descriptor, &file) != 0 || !S_ISREG(file.st_mode) || static_cast<uint64_t>(file.st_size) < described->size)
     return CUDA_ERROR_INVALID_VALUE;
-  // From now on the descriptor is the driver's to close.
+  // The driver owns the descriptor from now on and closes it.
   const uint64_t number = memories().reserve();
   memories().put(number, std::make_shared<ExternalMemory>(descriptor, described->size));
   *out = reinterpret_cast<CUexternalMemory>(number);
@@ -82,7 +82,7 @@ CUresult map(const std::shared_ptr<Context>& context, CUdeviceptr* out, CUextern
   return CUDA_SUCCESS;
 }
 
-// Levels one after the other, as arrays of this device lie.
+// The levels follow one another, in the layout of this device's arrays.
 CUresult mapMipmapped(const std::shared_ptr<Context>& context, CUmipmappedArray* out, CUexternalMemory handle,
                       const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC* described) {
   const auto memory = memories().find(handle);
@@ -119,7 +119,7 @@ CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray* mipmap, CUext
   return inContext([&](auto& context) { return mapMipmapped(context, mipmap, extMem, mipmapDesc); });
 }
 
-// Buffers that were mapped stay until they are freed.
+// Mapped buffers stay valid until they are freed.
 CUresult cuDestroyExternalMemory(CUexternalMemory extMem) {
   return inContext([&](auto&) {
     return memories().take(reinterpret_cast<uint64_t>(extMem)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;

@@ -19,7 +19,7 @@ using namespace shoal;
 
 namespace {
 
-// An eventfd: signalled, or not.
+// A binary semaphore: an eventfd that is signalled or not.
 class BinarySemaphore : public ExternalSemaphore {
  public:
   explicit BinarySemaphore(int descriptor) : descriptor_(descriptor) {}
@@ -37,7 +37,7 @@ class BinarySemaphore : public ExternalSemaphore {
   const int descriptor_;
 };
 
-// A value that only grows, in the first eight bytes of a file of memory.
+// A timeline semaphore: a value that only grows, in the first eight bytes of a memory file.
 class TimelineSemaphore : public ExternalSemaphore {
  public:
   TimelineSemaphore(int descriptor, uint64_t* value) : descriptor_(descriptor), value_(value) {}
@@ -66,7 +66,7 @@ bool isEventDescriptor(int descriptor) {
 
 CUresult openBinary(int descriptor, std::shared_ptr<ExternalSemaphore>& semaphore) {
   if (!isEventDescriptor(descriptor)) return CUDA_ERROR_INVALID_VALUE;
-  // A wait looks again and again, so that it can be given up.
+  // A wait polls the descriptor, so that it can stop early.
   fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
   semaphore = std::make_shared<BinarySemaphore>(descriptor);
   return CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-// Semaphores of another library: streams signal them and wait for them, and so do nodes of graphs.
+// Semaphores of another library. Streams and graph nodes signal them and wait for them.
 #pragma once
 
 #include <vector>
@@ -11,17 +11,17 @@ class ExternalSemaphore {
  public:
   virtual ~ExternalSemaphore() = default;
   virtual void signal(uint64_t value) = 0;
-  // Whether it was signalled, or has come to the value; a binary one is taken then.
+  // True if the semaphore was signalled or has reached the value. A binary semaphore is reset by this call.
   virtual bool take(uint64_t value) = 0;
 };
 
 std::shared_ptr<ExternalSemaphore> findSemaphore(CUexternalSemaphore handle);
 
-// What both kinds of work share; `Parameters` is CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS or …_WAIT_PARAMS.
+// Shared code of signals and waits. `Parameters` is CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS or …_WAIT_PARAMS.
 template <class Parameters>
 class SemaphoreWork : public Work {
  public:
-  // Finds the semaphores.
+  // Looks up the semaphores.
   static CUresult create(const CUexternalSemaphore* handles, const Parameters* parameters, unsigned count,
                          std::shared_ptr<SemaphoreWork>& work);
   CUgraphNodeType type() const override;

@@ -63,7 +63,7 @@ void end(const std::shared_ptr<Capture>& capture) {
   captureCount() = static_cast<int>(all.size());
 }
 
-// Whether all that other streams added is waited for by the stream that ends the capture.
+// True if the stream that ends the capture waits for everything that other streams captured.
 bool isJoined(const Capture& capture, const CaptureState& origin) {
   std::unordered_set<const GraphNode*> seen;
   std::vector<const GraphNode*> next;
@@ -127,7 +127,7 @@ CUresult finish(CUstream handle, bool perThread, CUgraph* out) {
   });
 }
 
-// Whether what it is given would depend on streams that are captured.
+// True if work on the stream would depend on capturing streams.
 bool isImplicit(const Stream& stream) {
   return stream.kind == StreamKind::legacyDefault && stream.context->blockingCaptures != 0;
 }
@@ -137,7 +137,7 @@ CUresult info(CUstream handle, bool perThread, CUstreamCaptureStatus* status, cu
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     std::lock_guard lock(graphMutex());
     if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    // Asking invalidates nothing.
+    // A query does not invalidate the capture.
     if (isImplicit(*stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     CaptureState* own = stateOf(*stream);
     *status = own == nullptr            ? CU_STREAM_CAPTURE_STATUS_NONE
@@ -269,7 +269,7 @@ CUresult waitCaptured(const std::shared_ptr<Stream>& stream, Event& event, bool&
   const bool isLive = capture && std::find(captures().begin(), captures().end(), capture) != captures().end();
   CaptureState* own = stateOf(*stream);
   if (own == nullptr && !isLive) {
-    isDone = point != nullptr;  // a point of a capture that has ended is nothing to wait for
+    isDone = point != nullptr;  // a point of a finished capture needs no wait
     return point != nullptr ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
   }
   const auto invalidate = [&](CUresult status) {

@@ -1,4 +1,4 @@
-// Capture: streams that add what is queued on them to a graph.
+// Stream capture: streams add their queued work to a graph.
 #pragma once
 
 #include "graph.h"
@@ -12,32 +12,32 @@ struct Capture {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   uint64_t thread = 0;
   bool isInvalid = false;
-  bool ownsGraph = true;  // false: the user's own graph is added to
+  bool ownsGraph = true;  // false if the capture adds to a graph of the user
   std::vector<std::weak_ptr<Stream>> streams;
 };
 
-// What a stream that is captured waits for next.
+// The dependencies of a capturing stream's next node.
 struct CaptureState {
   std::shared_ptr<Capture> capture;
   std::vector<Edge> dependencies;
-  // What cuStreamGetCaptureInfo shows; stays in its place until the next call.
+  // The arrays that cuStreamGetCaptureInfo returns. They stay in place until the next call.
   std::vector<CUgraphNode> shownNodes;
   std::vector<CUgraphEdgeData> shownEdges;
 };
 
-// What an event stands for that was recorded in a stream that is captured.
+// The nodes that an event stands for after it was recorded in a capturing stream.
 struct CapturedPoint {
   std::weak_ptr<Capture> capture;
   std::vector<Edge> dependencies;
 };
 
-// The call is not allowed while it is captured: ends what can come of the capture.
+// Refuses a call that is not allowed during capture, and invalidates the capture.
 CUresult refuseCaptured(const std::shared_ptr<Stream>& stream);
-// For calls that are unsafe while somebody captures, as the modes of the captures and of this thread say.
+// For calls that are unsafe during a capture. The modes of the captures and of this thread decide.
 CUresult checkUnsafeCall();
 // For work on the legacy default stream, which would wait for all blocking streams.
 CUresult checkImplicit(const std::shared_ptr<Stream>& stream);
-// For waits for all work of a context.
+// For calls that wait for all work of a context.
 CUresult checkSynchronization(const Context& context);
 
 }  // namespace shoal

@@ -46,7 +46,7 @@ CUresult ConditionalWork::copy(std::shared_ptr<const Work>& copy) const {
 
 CUresult ConditionalWork::prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const {
   if (!stream) return CUDA_SUCCESS;
-  // The bodies are made ready each time that one runs: their operations are for one run.
+  // Prepare the bodies for each run, because a prepared operation runs only once.
   auto self = std::static_pointer_cast<const ConditionalWork>(shared_from_this());
   operation.run = [self, stream]() -> CUresult {
     const auto runBody = [&](size_t index) {
@@ -75,7 +75,7 @@ bool hasValidBodies(const Graph& graph, bool isBody) {
     const auto* child = dynamic_cast<const ChildWork*>(&work);
     const auto* conditional = dynamic_cast<const ConditionalWork*>(&work);
     const bool isPlain = type <= CU_GRAPH_NODE_TYPE_MEMSET || type == CU_GRAPH_NODE_TYPE_EMPTY;
-    // An H200 takes kernels there that launch graphs, and hangs.
+    // Refuse kernels that launch graphs. An H200 accepts them in a body and then hangs.
     if (isBody && work.launchesGraphs()) return false;
     if (isBody && !isPlain && child == nullptr && conditional == nullptr) return false;
     if (child != nullptr && !hasValidBodies(*child->graph, isBody)) return false;
@@ -110,7 +110,7 @@ CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> depend
                        : kind == CU_GRAPH_COND_TYPE_WHILE ? parameters.size == 1
                                                           : kind == CU_GRAPH_COND_TYPE_SWITCH;
   if (!isKnown || parameters.size == 0 || parameters.size > kMostBodies) return CUDA_ERROR_INVALID_VALUE;
-  // A handle belongs to one node.
+  // A handle belongs to exactly one node.
   for (auto& node : graph.nodes) {
     auto* other = dynamic_cast<const ConditionalWork*>(node->work.get());
     if (other != nullptr && other->condition == condition) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// Conditional nodes: a value that kernels set decides whether, how often, or which of its graphs a node runs.
+// Conditional nodes. A value that kernels set decides whether, how often, or which body graph a node runs.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,8 @@
 
 namespace shoal {
 
-// What a graph's conditional handle stands for. Copies of the graph share it: their kernels name the same handle.
+// The value behind a conditional handle of a graph. Clones of the graph share it, because their kernels use the same
+// handle.
 struct Condition {
   ~Condition();
   uint64_t handle = 0;
@@ -17,7 +18,7 @@ struct Condition {
   bool isSetAtLaunch = false;
 };
 
-// What a kernel calls: sets the value of a handle. False when there is no such handle.
+// Called by kernels: sets the value of a handle. Returns false if the handle does not exist.
 SHOAL_FOR_ENGINE bool setCondition(uint64_t handle, unsigned value);
 
 class ConditionalWork : public Work {
@@ -36,13 +37,13 @@ class ConditionalWork : public Work {
   const CUgraphConditionalNodeType kind;
   const std::vector<std::shared_ptr<Graph>> bodies;
   const std::shared_ptr<Context> owner;
-  std::vector<CUgraph> handles;  // what the user is shown; stays in its place
+  std::vector<CUgraph> handles;  // the handles that the user sees; they stay in place
 };
 
-// Bodies hold kernels, copies, fills, nodes that do nothing, and graphs and conditional nodes with these.
+// True if all bodies contain only kernels, copies, fills, empty nodes, child graphs, and conditional nodes of these.
 bool hasValidBodies(const Graph& graph, bool isBody = false);
 
-// Whether it, or a graph inside, has a handle that no node of it uses.
+// True if the graph, or a graph inside it, has a handle that no node uses.
 bool hasUnusedCondition(const Graph& graph);
 
 CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> dependencies,

@@ -5,7 +5,7 @@
 
 namespace shoal {
 
-// Whose rights count at either end, where that is not the stream's context.
+// The contexts whose access rights apply at either end, if not the stream's context.
 struct PeerContexts {
   std::shared_ptr<Context> to, from;
 };

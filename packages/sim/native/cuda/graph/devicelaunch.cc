@@ -14,10 +14,10 @@ namespace shoal {
 namespace {
 
 constexpr unsigned kSuccess = 0, kInvalidValue = 1;  // cudaError_t
-// The streams that a kernel names: their numbers say when the graph runs.
+// The named streams of a kernel. Their numbers decide when the launched graph runs.
 constexpr uint64_t kTail = uint64_t{1} << 56, kFireAndForget = uint64_t{2} << 56, kSibling = uint64_t{3} << 56;
 constexpr size_t kMostFired = 120, kMostTails = 255;
-// Each runs within the one that launched it, on one thread.
+// A launched graph runs nested in its launcher, on the same thread, so the depth is limited.
 constexpr unsigned kDeepest = 1000;
 
 thread_local GraphRun* currentRun = nullptr;
@@ -38,7 +38,7 @@ bool isPageable(CUmemorytype type, const void* host, CUdeviceptr device) {
          nullptr;
 }
 
-// What was brought to the device last, all nodes in their order. Gives what its kernels leave to run after it.
+// Runs the uploaded nodes in order. `tails` gets the graphs that their kernels launched to run afterwards.
 CUresult runOnce(PendingLaunch launch, const std::shared_ptr<Stream>& stream, unsigned depth,
                  std::deque<PendingLaunch>& tails) {
   const auto exec = launch.take();
@@ -47,7 +47,7 @@ CUresult runOnce(PendingLaunch launch, const std::shared_ptr<Stream>& stream, un
   for (auto& work : exec->uploaded()) {
     if (mustStop(*stream)) return CUDA_SUCCESS;
     Operation operation;
-    // What it needs is gone: hardware finds out when it looks there.
+    // A resource of the node was freed. Hardware notices only when it accesses the resource.
     if (work->prepare(stream, operation) != CUDA_SUCCESS) return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (auto& dependency : operation.after) dependency.stream->waitFor(dependency.sequence);
     if (operation.queued) operation.queued(stream, stream->running());
@@ -77,7 +77,7 @@ CUgraphInstantiateResult checkForKernels(const Work& work, const std::shared_ptr
     const CUDA_MEMCPY3D& of = copy->parameters;
     if (of.srcMemoryType == CU_MEMORYTYPE_ARRAY || of.dstMemoryType == CU_MEMORYTYPE_ARRAY)
       return CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
-    // An H200 says this of ordinary memory.
+    // An H200 returns this code for pageable memory.
     if (isPageable(of.srcMemoryType, of.srcHost, of.srcDevice) ||
         isPageable(of.dstMemoryType, of.dstHost, of.dstDevice)) {
       return CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED;
@@ -129,7 +129,7 @@ uint64_t GraphRun::handle() const { return exec_->isForKernels() ? exec_->number
 
 unsigned GraphRun::launch(const Context& context, uint64_t handle, uint64_t how, const char*& fault) {
   if (handle == 0 || (how != kTail && how != kFireAndForget && how != kSibling)) return kInvalidValue;
-  // Its own may have been destroyed since: a launch that is under way still ends.
+  // The program may have destroyed this graph's handle since. A launch in progress still finds its own graph.
   const auto exec = handle == exec_->number ? exec_ : executables().find(reinterpret_cast<CUgraphExec>(handle));
   if (!exec || !exec->isForKernels()) fault = "a launch of what is no executable graph for kernels";
   else if (exec->context() && exec->context().get() != &context) fault = "a launch of a graph of another context";

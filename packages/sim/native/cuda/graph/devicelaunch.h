@@ -1,4 +1,4 @@
-// Launches of executable graphs from kernels of other graphs, or from their own.
+// Launches of executable graphs by kernels: of other graphs, or of the graph they belong to.
 #pragma once
 
 #include <deque>
@@ -16,16 +16,16 @@ namespace shoal {
 class Context;
 class GraphExec;
 
-// What an executable graph for kernels cannot have; CUDA_GRAPH_INSTANTIATE_SUCCESS: it can. `context`: where its other
-// nodes run.
+// Why a graph with this node cannot be launched by kernels, or CUDA_GRAPH_INSTANTIATE_SUCCESS. `context`: the context
+// of the graph's other nodes.
 CUgraphInstantiateResult checkForKernels(const Work& work, const std::shared_ptr<Context>& context);
 
-// Of one executable graph: its runs that kernels have to do with, and the one launch by a kernel that may wait for its
-// turn.
+// The state of one executable graph: how many runs are in progress, and whether a launch by a kernel is pending. Only
+// one such launch can be pending.
 class KernelLaunches {
  public:
-  // Takes the place of the launch that waits; refused while the graph runs, but for a run that leaves it to its own
-  // end.
+  // Reserves the pending launch. Refused if one is pending, and while the graph runs. A run may reserve a tail launch
+  // of its own graph.
   bool claim(bool isOwnTail);
   void unclaim();
   void begin(bool isClaimed);
@@ -37,12 +37,12 @@ class KernelLaunches {
   bool isClaimed_ = false;
 };
 
-// A launch by a kernel that has not begun.
+// A launch by a kernel that has not started.
 class PendingLaunch {
  public:
   explicit PendingLaunch(std::shared_ptr<GraphExec> exec) : exec_(std::move(exec)) {}
   PendingLaunch(PendingLaunch&&) = default;
-  // What it had ends with the other one.
+  // Swaps, so that `other` releases the previous launch.
   PendingLaunch& operator=(PendingLaunch&& other) noexcept {
     exec_.swap(other.exec_);
     return *this;
@@ -57,27 +57,26 @@ class PendingLaunch {
 // One run of an executable graph whose kernels may launch graphs.
 class GraphRun {
  public:
-  // `depth`: how many graphs have launched each other to run at once.
+  // `depth`: how many fire-and-forget launches this run is nested in.
   explicit GraphRun(std::shared_ptr<GraphExec> exec, unsigned depth = 0) : exec_(std::move(exec)), depth_(depth) {}
   ~GraphRun() { end(); }
 
-  // That of which the calling thread runs a node; null: none.
+  // The run whose node the calling thread runs, or null.
   SHOAL_FOR_ENGINE static GraphRun* current();
 
-  // `isClaimed`: a kernel launched it.
+  // `isClaimed`: true if a kernel launched the graph.
   void begin(bool isClaimed);
 
-  // What `%current_graph_exec` is: 0 where kernels may not launch the graph.
+  // The value of `%current_graph_exec`: 0 if kernels may not launch the graph.
   SHOAL_FOR_ENGINE uint64_t handle() const;
-  // What a kernel of the context calls (`cudaGraphLaunch`): returns a cudaError_t. `fault`: what stops the kernel, if
-  // anything.
+  // `cudaGraphLaunch` in a kernel of the context. Returns a cudaError_t. `fault` is set if the kernel must stop.
   SHOAL_FOR_ENGINE unsigned launch(const Context& context, uint64_t graph, uint64_t how, const char*& fault);
 
-  // Runs one node, and what its kernel launched to run at once.
+  // Runs one node, and then the graphs that its kernel launched as fire-and-forget.
   CUresult runNode(const std::shared_ptr<Stream>& stream, const std::function<CUresult()>& node);
-  // When the last node has ended: what kernels launched to run then, one after the other.
+  // Runs the tail launches in order, after the last node has completed.
   CUresult runTails(const std::shared_ptr<Stream>& stream);
-  // Ends the run, and gives these.
+  // Ends the run and returns its tail launches.
   std::deque<PendingLaunch> takeTails();
 
  private:

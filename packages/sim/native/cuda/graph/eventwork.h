@@ -1,4 +1,4 @@
-// Recording of an event and waiting for one, as nodes.
+// Event record and event wait as nodes.
 #pragma once
 
 #include "core/event.h"
@@ -7,7 +7,7 @@
 namespace shoal {
 
 CUresult prepareRecord(const std::shared_ptr<Event>& event, Operation& operation);
-// No operation when there is nothing to wait for.
+// Leaves `run` empty if there is nothing to wait for.
 CUresult prepareWait(const std::shared_ptr<Event>& event, const std::shared_ptr<Stream>& stream, Operation& operation);
 
 class EventRecordWork : public Work {

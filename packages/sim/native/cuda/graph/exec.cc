@@ -17,7 +17,8 @@ HandleTable<GraphExec>& executables() {
 
 namespace {
 
-// A node that a graph for kernels cannot have, and why; null: none. `context`: of the first node that has one.
+// The first node that a graph for kernels must not contain, and the reason; null if there is none. `context` gets the
+// context of the first node that has one.
 const GraphNode* notForKernels(const Graph& graph, std::shared_ptr<Context>& context, CUgraphInstantiateResult& why) {
   for (const GraphNode* node : graph.inOrder()) {
     why = checkForKernels(*node->work, context);
@@ -35,7 +36,7 @@ const GraphNode* notForKernels(const Graph& graph, std::shared_ptr<Context>& con
 CUresult GraphExec::create(Graph& graph, unsigned long long flags, std::shared_ptr<GraphExec>& exec,
                            CUgraphNode* errorNode, CUgraphInstantiateResult* result) {
   const bool isForKernels = (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0;
-  // An H200 does not tell of priorities in such a graph.
+  // An H200 does not report this flag for a graph that kernels launch.
   exec = std::make_shared<GraphExec>(isForKernels ? flags & ~CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : flags);
   const auto fail = [&](CUgraphInstantiateResult why, const GraphNode* node, CUresult status) {
     if (result != nullptr) *result = why;
@@ -126,7 +127,7 @@ GraphExec::~GraphExec() {
   }
 }
 
-// Puts the graph's nodes in order behind those of `after`, child graphs in place of their nodes; gives the last ones.
+// Adds the graph's nodes as steps after the steps `after`, with child graphs expanded. Returns the last steps.
 std::vector<size_t> GraphExec::flatten(const Graph& graph, const std::vector<size_t>& after) {
   std::unordered_map<const GraphNode*, size_t> placed;
   for (GraphNode* node : graph.inOrder()) {
@@ -145,8 +146,8 @@ std::vector<size_t> GraphExec::flatten(const Graph& graph, const std::vector<siz
   return last;
 }
 
-// What follows one step stays in its lane; what runs beside it gets another. So independent branches may wait for each
-// other.
+// A step continues the lane of the step before it. Parallel steps get separate lanes, so that independent branches may
+// wait for each other.
 void GraphExec::assignLanes() {
   for (size_t index = 0; index < steps_.size(); ++index) {
     Step& step = steps_[index];
@@ -185,9 +186,9 @@ CUresult GraphExec::setWork(GraphNode& node, std::shared_ptr<const Work> work) {
   if (const CUresult status = work->prepare(nullptr, unused)) return status;
   if (isForKernels() && checkForKernels(*work, context()) != CUDA_GRAPH_INSTANTIATE_SUCCESS)
     return CUDA_ERROR_INVALID_VALUE;
-  // The layout was made for the context that the node had.
+  // The lanes were assigned for the context of the old node.
   if (work->context() != node.work->context()) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard graphLock(graphMutex());  // in the order in which a launch takes them
+  std::lock_guard graphLock(graphMutex());  // the same lock order as in launch()
   std::lock_guard lock(mutex_);
   node.work = std::move(work);
   return CUDA_SUCCESS;
@@ -201,7 +202,7 @@ struct Mismatch {
   const GraphNode* from = nullptr;
 };
 
-// Pairs the nodes of two graphs of one shape: the order in which they were added counts.
+// Pairs the nodes of two graphs with equal topology, by the order in which they were added.
 Mismatch pairNodes(const Graph& to, const Graph& from, std::vector<std::pair<GraphNode*, const GraphNode*>>& pairs) {
   if (to.nodes.size() != from.nodes.size()) return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr, nullptr};
   const auto ours = to.inOrder(), theirs = from.inOrder();
@@ -234,7 +235,7 @@ Mismatch pairNodes(const Graph& to, const Graph& from, std::vector<std::pair<Gra
     }
     if (own->work->context() != other->work->context())
       return {CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, own, other};
-    // An H200 does not let a fill go to other memory of a graph.
+    // An H200 refuses an update that moves a fill to a different graph allocation.
     const auto* fill = dynamic_cast<const FillWork*>(own->work.get());
     if (fill != nullptr && graphMemoryAround(fill->parameters.dst) !=
                                graphMemoryAround(static_cast<const FillWork&>(*other->work).parameters.dst)) {
@@ -245,7 +246,7 @@ Mismatch pairNodes(const Graph& to, const Graph& from, std::vector<std::pair<Gra
   return {};
 }
 
-// Those that start each launch with their default, also of graphs inside.
+// The conditions that are reset at each launch, including conditions of nested graphs.
 void collectConditions(const Graph& graph, std::vector<std::shared_ptr<Condition>>& to) {
   for (auto& condition : graph.conditions) {
     if (condition->isSetAtLaunch) to.push_back(condition);
@@ -301,7 +302,7 @@ CUresult GraphExec::setChild(GraphNode& node, Graph& from) {
   return CUDA_SUCCESS;
 }
 
-// What the graph allocates and does not free is the user's until somebody frees it.
+// Memory that the graph allocates and does not free belongs to the program until the program frees it.
 CUresult GraphExec::openMemory() {
   std::set<GraphMemory*> opened;
   for (const Step& step : steps_) {
@@ -341,11 +342,11 @@ CUresult GraphExec::launch(const std::shared_ptr<Stream>& stream) {
     }
     streams.push_back(lane.stream);
   }
-  // All threads that a launch needs are there before anything is begun.
+  // Start all threads before anything is queued, so that a launch cannot fail halfway.
   stream->ensureThread();
   const bool hasBranches = std::any_of(streams.begin(), streams.end(), [&](auto& each) { return each != stream; });
   const auto threads = hasBranches ? Workers::shared().lease() : nullptr;
-  // Checked before anything is begun: work of NCCL takes its place among other calls when it is made ready.
+  // Check all nodes before anything is queued. Preparing NCCL work already fixes its place among the other NCCL calls.
   for (const Step& step : steps_) {
     if (disabled_.count(step.node) != 0) continue;
     Operation unused;
@@ -373,7 +374,7 @@ CUresult GraphExec::launch(const std::shared_ptr<Stream>& stream) {
     for (auto& condition : conditions) condition->value = condition->initial;
     return CUDA_SUCCESS;
   };
-  // One launch after the other, whatever their streams.
+  // Launches of one graph run one after the other, on any streams.
   if (last_.stream && last_.stream != stream) head.after.push_back(last_);
   const Dependency start{stream, stream->enqueue(std::move(head))};
   std::vector<uint64_t> sequences(steps_.size());
@@ -417,7 +418,7 @@ CUresult runInline(const Graph& graph, const std::shared_ptr<Stream>& stream) {
     Operation operation;
     if (const CUresult status = work->prepare(stream, operation)) return status;
     for (auto& dependency : operation.after) dependency.stream->waitFor(dependency.sequence);
-    // It counts as part of the operation that the stream is at.
+    // The node counts as a part of the stream's running operation.
     if (operation.queued) operation.queued(stream, stream->running());
     if (const CUresult status = operation.run()) return status;
   }

@@ -1,4 +1,4 @@
-// Executable graphs: a copy of a graph's nodes, laid out over streams.
+// Executable graphs: a copy of a graph's nodes, distributed over streams.
 #pragma once
 
 #include "devicelaunch.h"
@@ -13,24 +13,24 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
   ~GraphExec();
 
   CUresult launch(const std::shared_ptr<Stream>& stream);
-  // A graph that has one executable graph at a time, and has it: another one than `but`.
+  // True if the graph allows one executable graph at a time and one other than `but` exists.
   static bool holdsAlone(const Graph& graph, const GraphExec* but = nullptr);
-  // Takes over the parameters of a graph of the same shape.
+  // Takes the parameters from a graph of equal topology.
   CUresult update(Graph& from, CUgraphExecUpdateResultInfo& info);
-  // The copy of a node of the graph it was made of; null when it has none.
+  // The copy of a node of the source graph, or null.
   GraphNode* find(const GraphNode& original);
   bool isEnabled(const GraphNode& node) const;
   void setEnabled(const GraphNode& node, bool isEnabled);
   CUresult setWork(GraphNode& node, std::shared_ptr<const Work> work);
   CUresult setChild(GraphNode& node, Graph& from);
 
-  // What kernels launch is as it was when it was brought to the device last (`cuGraphUpload`, or a launch by the host),
-  // in the order of the stream.
+  // Kernels launch the version that was uploaded last, by `cuGraphUpload` or by a launch from the host. Uploads run in
+  // stream order.
   void upload(const std::shared_ptr<Stream>& stream);
   bool isUploaded() const;
   std::vector<std::shared_ptr<const Work>> uploaded() const;
   bool isForKernels() const { return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0; }
-  // Of its first node that has one; null: none has.
+  // The context of the first node that has one, or null.
   std::shared_ptr<Context> context() const;
   KernelLaunches byKernels;
 
@@ -46,9 +46,9 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
     size_t lane = 0;
   };
   struct Lane {
-    std::shared_ptr<Context> context;  // null: that of the launch
-    std::shared_ptr<Stream> stream;    // of its own; the first lane may run on the launch's
-    size_t last = 0;                   // step
+    std::shared_ptr<Context> context;  // null: the context of the launch
+    std::shared_ptr<Stream> stream;    // its own stream; the first lane may use the launch's stream
+    size_t last = 0;                   // the last step
   };
   std::vector<size_t> flatten(const Graph& graph, const std::vector<size_t>& after);
   void assignLanes();
@@ -57,7 +57,7 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
 
   mutable std::mutex mutex_;
   std::shared_ptr<Graph> graph_;
-  uint64_t source_ = 0;  // the graph that it was made of, or updated from last
+  uint64_t source_ = 0;  // the graph that this one was instantiated or last updated from
   std::vector<Step> steps_;
   std::vector<Lane> lanes_;
   std::set<const GraphNode*> disabled_;
@@ -68,7 +68,7 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
 
 HandleTable<GraphExec>& executables();
 
-// Runs a graph on the calling thread, one node after the other.
+// Runs a graph on the calling thread, node by node.
 CUresult runInline(const Graph& graph, const std::shared_ptr<Stream>& stream);
 
 }  // namespace shoal

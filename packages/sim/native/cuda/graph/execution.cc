@@ -1,4 +1,4 @@
-// Executable graphs: made, launched, updated, destroyed.
+// The API of executable graphs: instantiate, launch, update, destroy.
 #include "capture.h"
 #include "exec.h"
 
@@ -13,7 +13,8 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags,
         CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
         CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     if (out == nullptr || (flags & ~known) != 0 || graph.isCaptured) return CUDA_ERROR_INVALID_VALUE;
-    // A graph of another one is part of its executable graph only, and one with memory or conditions has one at a time.
+    // A child graph or body cannot be instantiated alone. A graph with memory or conditional nodes has at most one
+    // executable graph at a time.
     if (graph.isOwned || GraphExec::holdsAlone(graph)) {
       if (result != nullptr) *result = CUDA_GRAPH_INSTANTIATE_ERROR;
       return CUDA_ERROR_NOT_SUPPORTED;
@@ -28,7 +29,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags,
 
 CUresult launch(CUgraphExec handle, CUstream streamHandle, bool perThread, bool isUpload);
 
-// Uploads it as well where that is asked for, which no other function does.
+// Uploads the graph too, if the parameters ask for it. Only this function supports that.
 CUresult instantiate(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS& wanted, bool perThread) {
   const CUresult status = instantiate(out, graph, wanted.flags, &wanted.hErrNode_out, &wanted.result_out);
   if (status != CUDA_SUCCESS || (wanted.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0) return status;

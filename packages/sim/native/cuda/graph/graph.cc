@@ -58,7 +58,7 @@ Graph::~Graph() {
   std::lock_guard lock(graphMutex());
   for (auto& node : nodes) {
     nodesByNumber().erase(node->number);
-    // Somebody else may still have the graph inside.
+    // The child graph may outlive this node, because others may hold it.
     if (const auto* child = dynamic_cast<const ChildWork*>(node->work.get())) child->graph->parent_ = nullptr;
   }
   for (auto& [object, count] : userObjects) releaseUserObject(object, count);
@@ -95,7 +95,7 @@ void Graph::remove(GraphNode* node) {
 
 CUresult Graph::addChecked(CUgraphNode* out, std::shared_ptr<const Work> work, std::vector<Edge> dependencies) {
   Operation unused;
-  // What it needs is checked when it is added, as far as that is known then.
+  // Check the work's resources as far as they are known when the node is added.
   if (const CUresult status = work->prepare(nullptr, unused)) return status;
   *out = add(std::move(work), std::move(dependencies))->handle();
   return CUDA_SUCCESS;
@@ -124,7 +124,7 @@ void Graph::count(const Work& work, bool isAdded) {
   const auto* child = dynamic_cast<const ChildWork*>(&work);
   if (child != nullptr) {
     child->graph->parent_ = isAdded ? this : nullptr;
-    // What was removed still counts: that is one level too many at most, and nobody looks at all nodes.
+    // Removed nodes still count in the height. The result is at most too high, and no call has to visit all nodes.
     size_t height = child->graph->height_;
     for (Graph* graph = this; isAdded && graph != nullptr && graph->height_ <= height; graph = graph->parent_)
       graph->height_ = ++height;
@@ -191,7 +191,7 @@ CUresult readDependencies(Graph& graph, const CUgraphNode* nodes, const CUgraphE
     for (const unsigned char reserved : edge.data.reserved) {
       if (reserved != 0) return CUDA_ERROR_INVALID_VALUE;
     }
-    // Only a kernel ends in parts.
+    // Only a kernel has ports.
     const bool isPlain = edge.data.from_port == 0 && edge.data.type == 0;
     if (!isPlain && node->work->type() != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
     to.push_back(edge);

@@ -1,4 +1,4 @@
-// Graphs and their nodes. One lock guards the structure of all graphs: building them is no matter of speed.
+// Graphs and their nodes. One lock guards the structure of all graphs, because building graphs is not time-critical.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct UserObject;
 struct Condition;
 
 struct Edge {
-  GraphNode* node = nullptr;  // the one that it comes from
+  GraphNode* node = nullptr;  // the node that the edge starts at
   CUgraphEdgeData data{};
 };
 
@@ -26,7 +26,7 @@ struct GraphNode {
   CUgraphNode handle() const { return reinterpret_cast<CUgraphNode>(number); }
 
   uint64_t number = 0;
-  uint64_t original = 0;  // in a clone: the node's number in the graph that was cloned
+  uint64_t original = 0;  // in a clone: the number of the original node
   Graph* graph = nullptr;
   std::shared_ptr<const Work> work;
   std::vector<Edge> dependencies;
@@ -34,55 +34,56 @@ struct GraphNode {
 
 struct Graph : std::enable_shared_from_this<Graph> {
   static std::shared_ptr<Graph> create();
-  // Of a node or an executable graph: nobody else destroys it, and its handle goes with the last who has it.
+  // A graph owned by a node or an executable graph. The program cannot destroy it, and its handle ends with its last
+  // owner.
   static std::shared_ptr<Graph> createOwned() { return create()->owned(); }
   std::shared_ptr<Graph> owned();
   ~Graph();
   CUgraph handle() const { return reinterpret_cast<CUgraph>(number); }
 
-  // The nodes so that each comes after those it depends on; empty when that is impossible.
+  // The nodes in topological order; empty if the graph has a cycle.
   std::vector<GraphNode*> inOrder() const;
   GraphNode* add(std::shared_ptr<const Work> work, std::vector<Edge> dependencies);
   CUresult addChecked(CUgraphNode* out, std::shared_ptr<const Work> work, std::vector<Edge> dependencies);
   void remove(GraphNode* node);
-  // Gives a node other work of its kind.
+  // Replaces the node's work by other work of the same kind.
   void replace(GraphNode& node, std::shared_ptr<const Work> work);
   bool holds(const GraphNode* node) const { return node->graph == this; }
-  // Whether it has nodes of memory, and conditional ones, also in graphs inside. Such a graph cannot be cloned.
+  // True if the graph or a nested graph has memory nodes or conditional nodes. Such a graph cannot be cloned.
   bool hasMemory() const { return memoryNodes_ != 0; }
   bool hasConditions() const { return conditionalNodes_ != 0; }
   bool isCloneable() const { return !hasMemory() && !hasConditions(); }
-  // Graphs lie at most so deep in one another: much that is done with a graph calls itself for each level.
+  // The maximum nesting depth. It is limited because many operations recurse over nested graphs.
   static constexpr size_t kDeepest = 4096;
-  // Whether a graph of this height may be put inside.
+  // True if a graph of this height may be nested in this graph.
   bool hasRoomFor(size_t height) const { return depth() + height <= kDeepest; }
-  // Levels around it, and levels with it.
+  // depth(): levels around the graph. height(): levels of the graph, including itself.
   size_t depth() const;
   size_t height() const { return height_; }
-  // Itself, or a graph inside.
+  // True for the graph itself and for nested graphs.
   bool contains(const Graph& other) const;
   std::vector<Edge> dependentsOf(const GraphNode* node) const;
   std::vector<GraphNode*> leaves() const;
 
   uint64_t number = 0;
-  bool isOwned = false;  // by a node or an executable graph
-  bool isBody = false;   // of a conditional node
+  bool isOwned = false;  // owned by a node or an executable graph
+  bool isBody = false;   // the body of a conditional node
   size_t depthOfBody = 0;
-  bool isCaptured = false;  // a capture that has not ended adds to it
+  bool isCaptured = false;  // a capture in progress adds nodes to it
   std::vector<std::shared_ptr<GraphNode>> nodes;
   std::vector<std::pair<std::shared_ptr<UserObject>, unsigned>> userObjects;
   std::vector<std::shared_ptr<Condition>> conditions;
 
  private:
-  // Keeps the counts of this graph and of those around it.
+  // Updates the node counts of this graph and of the graphs around it.
   void count(const Work& work, bool isAdded);
 
-  Graph* parent_ = nullptr;                        // whose node this is
-  size_t memoryNodes_ = 0, conditionalNodes_ = 0;  // also in graphs inside
+  Graph* parent_ = nullptr;                        // the graph that contains this graph as a node
+  size_t memoryNodes_ = 0, conditionalNodes_ = 0;  // including nested graphs
   size_t height_ = 1;
 };
 
-// An object of the user's with a count of its own; called to destroy it when the last reference goes.
+// A reference-counted object of the program. `destroy` is called when the last reference is released.
 struct UserObject {
   uint64_t number = 0;
   CUhostFn destroy = nullptr;
@@ -93,10 +94,10 @@ struct UserObject {
 std::recursive_mutex& graphMutex();
 HandleTable<Graph>& graphs();
 HandleTable<UserObject>& userObjects();
-// A node whose graph is alive. The caller holds the mutex.
+// A node of a live graph, or null. The caller holds the mutex.
 GraphNode* findNode(CUgraphNode handle);
 
-// For functions about graphs, which need no context: with the lock held.
+// For graph functions, which need no context. Runs `body` with the lock held.
 template <class Body>
 CUresult withGraphs(Body&& body);
 template <class Body>
@@ -104,12 +105,12 @@ CUresult withGraph(CUgraph handle, Body&& body);
 template <class Body>
 CUresult withNode(CUgraphNode handle, Body&& body);
 
-// What nodes are handed as: those of one graph, none twice.
+// Reads a list of dependencies. All nodes must belong to the graph, and no node may appear twice.
 CUresult readDependencies(Graph& graph, const CUgraphNode* nodes, const CUgraphEdgeData* data, size_t count,
                           std::vector<Edge>& to);
 
-// Copies all nodes, and keeps what they need alive. `isWhole`: for an executable graph, which has nodes that cannot be
-// cloned, too.
+// Copies all nodes and keeps their resources alive. `isWhole`: for an executable graph, which also gets the nodes that
+// cannot be cloned.
 CUresult copyGraph(const Graph& from, Graph& to, bool isWhole);
 
 void releaseUserObject(std::shared_ptr<UserObject> object, uint64_t count);

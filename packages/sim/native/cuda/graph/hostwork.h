@@ -1,4 +1,4 @@
-// A function of the user's, called in stream order.
+// A host function of the program, called in stream order.
 #pragma once
 
 #include "work.h"

@@ -1,4 +1,4 @@
-// Words that a stream writes, or waits for, one after the other.
+// A batch of stream memory operations: words that a stream writes or waits for, in order.
 #pragma once
 
 #include <vector>

@@ -11,7 +11,7 @@ namespace shoal {
 
 namespace {
 
-// What a device's graphs use and reserve.
+// The graph memory of a device, in use and reserved.
 struct Usage {
   uint64_t used = 0, usedHigh = 0, reserved = 0, reservedHigh = 0;
 };
@@ -36,13 +36,13 @@ CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::
       pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // Memory of a graph is not shared with other processes.
+  // Graph memory cannot be shared with other processes.
   if (pool.handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
   Device* device = nullptr;
   if (const CUresult status = findDevice(pool.location.id, device)) return status;
   if (parameters.accessDescCount != 0 && parameters.accessDescs == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // It belongs to a context as what cuMemAllocAsync gives does: that of the stream, the current one, or another of the
-  // device.
+  // Like memory of cuMemAllocAsync, the memory belongs to a context: the stream's, the current one, or another context
+  // of the device.
   if (!context && (currentContext(context) != CUDA_SUCCESS || &context->device != device)) {
     context.reset();
     for (auto& other : state().contexts.all()) {
@@ -69,10 +69,10 @@ CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::
 GraphMemory::~GraphMemory() {
   if (auto allocation = allocation_.lock()) state().allocations.remove(allocation);
   std::lock_guard lock(graphMemories().mutex);
-  // Where its context has ended before, the address may be another's by now.
+  // If the context ended before, another allocation may have this address now.
   const auto found = graphMemories().memory.find(address);
   if (found != graphMemories().memory.end() && found->second.expired()) graphMemories().memory.erase(found);
-  // What is reserved waits for other graphs until it is trimmed.
+  // Memory stays reserved for other graphs until a trim.
   if (isUsed) graphMemories().usage[device.ordinal].used -= size;
 }
 
@@ -193,7 +193,7 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
   return initialised([&]() -> CUresult {
     Device* device = nullptr;
     if (const CUresult status = findDevice(ordinal, device)) return status;
-    // High-water marks are set back to what is in use now, and to nothing else.
+    // A high-water mark can only be reset, to the current value.
     if (value == nullptr || *static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
     std::lock_guard lock(graphMemories().mutex);
     Usage& usage = graphMemories().usage[ordinal];

@@ -1,4 +1,5 @@
-// Memory that a graph allocates: its address is known when the node is added, and it is there between two nodes.
+// Memory that a graph allocates. Its address is fixed when the node is added. The memory is valid between its
+// allocation node and its free node.
 #pragma once
 
 #include "graph.h"
@@ -9,20 +10,20 @@ class Device;
 
 class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
  public:
-  // Of a context of the device, or of one that is picked.
+  // `context` may be null; the function then picks a context of the device.
   static CUresult create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::shared_ptr<GraphMemory>& memory,
                          std::shared_ptr<Context> context = nullptr);
   GraphMemory(Device& device, uint64_t address, size_t size, std::weak_ptr<Allocation> allocation)
       : device(device), address(address), size(size), allocation_(std::move(allocation)) {}
   ~GraphMemory();
 
-  // Until its context has ended.
+  // True until the memory's context has ended.
   bool isThere() const { return !allocation_.expired(); }
-  // Between the launch that allocates and whatever frees it.
+  // True from the launch that allocates the memory until the memory is freed.
   bool isOpen() const { return self_ != nullptr; }
   void open();
   void close() { self_ = nullptr; }
-  // Counted as used from its first launch until the device's graph memory is trimmed, as on an H200.
+  // Counts as used from the first launch until the device's graph memory is trimmed, as on an H200.
   bool isUsed = false;
 
   Device& device;
@@ -55,12 +56,12 @@ class FreeWork : public Work {
 GraphMemory* allocatedBy(const Work& work);
 std::shared_ptr<GraphMemory> freedBy(const Work& work);
 std::shared_ptr<GraphMemory> findGraphMemory(CUdeviceptr address);
-// That of which the address is a byte, not only the first.
+// The graph memory that contains the address.
 std::shared_ptr<GraphMemory> graphMemoryAround(CUdeviceptr address);
-// For cuMemFree and cuMemFreeAsync: true when the address is a graph's, which is freed then.
+// For cuMemFree and cuMemFreeAsync: frees the memory and returns true if the address is graph memory.
 bool freeGraphMemory(CUdeviceptr address, CUresult& status);
 
-// The size, and read-write access, of what cuMemAllocAsync asks for while it is captured.
+// The parameters of the allocation node for a captured cuMemAllocAsync: the size, and read-write access.
 CUDA_MEM_ALLOC_NODE_PARAMS describeMemory(int device, size_t bytes);
 
 }  // namespace shoal

@@ -1,4 +1,4 @@
-// Nodes of each kind: added to a graph, asked for their parameters, given others, in a graph or in an executable one.
+// Nodes of each kind: adding them, reading their parameters, and changing them in a graph or in an executable graph.
 #include "conditional.h"
 #include "copywork.h"
 #include "core/context.h"
@@ -15,7 +15,7 @@ using namespace shoal;
 
 namespace {
 
-// Adds what `make` makes behind the dependencies.
+// Adds a node with the work that `make` creates, after the dependencies.
 template <class Make>
 CUresult add(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
              size_t count, Make&& make) {
@@ -29,7 +29,7 @@ CUresult add(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, 
   });
 }
 
-// The node's work, if it is of the kind.
+// Calls `body` with the node's work if the work is of this kind.
 template <class Kind, class Body>
 CUresult read(CUgraphNode handle, const void* out, Body&& body) {
   return withNode(handle, [&](GraphNode& node) -> CUresult {
@@ -39,7 +39,7 @@ CUresult read(CUgraphNode handle, const void* out, Body&& body) {
   });
 }
 
-// Gives a node other work of its kind.
+// Replaces the node's work by other work of the same kind.
 template <class Make>
 CUresult change(CUgraphNode handle, CUgraphNodeType type, Make&& make) {
   return withNode(handle, [&](GraphNode& node) -> CUresult {
@@ -131,7 +131,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams* nodeParams) 
   if (nodeParams == nullptr) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
   return change(hNode, nodeParams->type, [&](GraphNode& node, WorkPointer& work) -> CUresult {
     if (nodeParams->type != CU_GRAPH_NODE_TYPE_GRAPH) return makeAny(&node, *nodeParams, work);
-    // An H200 takes a graph that is to be moved, and then has none.
+    // Refuse to move a child graph. An H200 accepts the move, but the node is then without a graph.
     const auto& [child, ownership] = nodeParams->graph;
     return ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE ? CUDA_ERROR_INVALID_VALUE
                                                             : makeChild(node.graph->handle(), child, false, work);
@@ -173,7 +173,7 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID att
 }
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue* value) {
   return change(hNode, CU_GRAPH_NODE_TYPE_KERNEL, [&](GraphNode& node, WorkPointer& work) -> CUresult {
-    // Hardware takes this one, and does not give it back.
+    // Hardware accepts this attribute, but does not return it.
     const bool isForgotten = attr == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING;
     if (value == nullptr || !(isNodeAttribute(attr) || isForgotten) || !isValidAttribute(attr, *value))
       return CUDA_ERROR_INVALID_VALUE;
@@ -237,7 +237,7 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNod
   });
 }
 
-// Functions of the host.
+// Host functions.
 CUresult cuGraphAddHostNode(SHOAL_DEPENDENCIES, const CUDA_HOST_NODE_PARAMS* nodeParams) {
   return SHOAL_ADD(nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, work));
 }
@@ -259,7 +259,7 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
   });
 }
 
-// Graphs in graphs, and nodes that do nothing.
+// Child graphs and empty nodes.
 CUresult cuGraphAddChildGraphNode(SHOAL_DEPENDENCIES, CUgraph childGraph) {
   return SHOAL_ADD(makeChild(hGraph, childGraph, false, work));
 }
@@ -307,7 +307,7 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hN
                     [&](GraphNode&, WorkPointer& work) { return makeEventWork<EventWaitWork>(event, work); });
 }
 
-// Words that are written and waited for.
+// Stream memory operations.
 CUresult cuGraphAddBatchMemOpNode(SHOAL_DEPENDENCIES, const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
   return SHOAL_ADD(nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, work));
 }
@@ -368,7 +368,7 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr* dptr_out) {
   return read<FreeWork>(hNode, dptr_out, [&](auto& free) { return *dptr_out = free.address, CUDA_SUCCESS; });
 }
 
-// Switched on and off: kernels, copies and fills.
+// Enabling and disabling kernels, copies and fills.
 CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {
   return withExec(hGraphExec, hNode, [&](GraphExec& exec, GraphNode& node) {
     if (node.work->type() > CU_GRAPH_NODE_TYPE_MEMSET || isEnabled > 1) return CUDA_ERROR_INVALID_VALUE;

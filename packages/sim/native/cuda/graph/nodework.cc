@@ -20,7 +20,7 @@ CUresult contextOf(CUcontext handle, std::shared_ptr<Context>& context) {
   return context ? context->status() : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-// A graph of another one keeps the memory that it had when it came there.
+// True if the graph is a child graph. A child graph keeps the memory that it had when it was added.
 bool isChild(CUgraph handle) {
   const auto graph = graphs().find(handle);
   return graph->isOwned && !graph->isBody;
@@ -33,7 +33,7 @@ CUresult makeWork(const CUDA_KERNEL_NODE_PARAMS& wanted, WorkPointer& work, cons
   if (function != nullptr && wanted.kern != nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<Context> context;
   if (function == nullptr) {
-    // A kernel of a library is its function in the context that is named, or is current.
+    // A library's kernel means its function in the given context, or in the current context.
     function = reinterpret_cast<CUfunction>(wanted.kern);
     if (const CUresult status = contextOf(wanted.ctx, context)) return status;
   }
@@ -88,7 +88,7 @@ CUresult makeChild(CUgraph parent, CUgraph handle, bool isMoved, WorkPointer& wo
     return CUDA_SUCCESS;
   }
   if (from->hasConditions() || GraphExec::holdsAlone(*from)) return CUDA_ERROR_NOT_SUPPORTED;
-  // An H200 takes a graph that holds itself, and nothing good comes of it.
+  // Refuse a graph that would contain itself. An H200 accepts it and misbehaves later.
   if (from->contains(*graphs().find(parent))) return CUDA_ERROR_INVALID_VALUE;
   work = std::make_shared<ChildWork>(from->owned());
   return CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-// Makes the work of a node from the parameters of its kind.
+// Creates a node's work from the parameters of its kind.
 #pragma once
 
 #include "eventwork.h"
@@ -18,9 +18,9 @@ CUresult makeWork(const CUDA_BATCH_MEM_OP_NODE_PARAMS& wanted, WorkPointer& work
 CUresult makeChild(CUgraph parent, CUgraph handle, bool isMoved, WorkPointer& work);
 CUresult makeAllocation(CUgraph handle, CUDA_MEM_ALLOC_NODE_PARAMS* wanted, WorkPointer& work);
 CUresult makeFree(CUgraph handle, CUdeviceptr address, WorkPointer& work);
-// A kernel node keeps its attributes when it gets other parameters.
+// A kernel node keeps its attributes when its parameters change.
 CUresult makeKernelOf(const GraphNode& node, const CUDA_KERNEL_NODE_PARAMS* wanted, WorkPointer& work);
-// Reads the union of all kinds of parameters; `node` is the one that gets them, null for a new one.
+// Reads the union of all parameter kinds. `node` is the node to change, or null for a new node.
 CUresult makeAny(const GraphNode* node, const CUgraphNodeParams& wanted, WorkPointer& work);
 
 template <class Kind>

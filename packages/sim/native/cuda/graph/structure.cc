@@ -1,4 +1,4 @@
-// Graphs as structures: created, copied, read, changed, drawn.
+// The structure of graphs: creating, cloning, reading, editing and printing them.
 #include <algorithm>
 #include <cstdio>
 #include <unordered_map>
@@ -10,7 +10,7 @@ using namespace shoal;
 
 namespace {
 
-// The usual way lists are read: the count alone without an array; with one, as many as fit, the rest filled with nulls.
+// CUDA's convention for lists: without an array, only the count; with an array, as many as fit, and nulls for the rest.
 CUresult showNodes(const std::vector<GraphNode*>& found, CUgraphNode* nodes, size_t* count) {
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (nodes != nullptr) {
@@ -23,7 +23,7 @@ CUresult showNodes(const std::vector<GraphNode*>& found, CUgraphNode* nodes, siz
 
 bool isPlain(const CUgraphEdgeData& data) { return data.from_port == 0 && data.to_port == 0 && data.type == 0; }
 
-// Without an array for their data, edges that have some cannot be told.
+// Edge data is lost without an array for it, so the function then refuses edges that have data.
 CUresult showEdges(const std::vector<Edge>& found, CUgraphNode* nodes, CUgraphEdgeData* data, size_t* count) {
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<GraphNode*> list;
@@ -80,7 +80,7 @@ CUresult addDependencies(CUgraph handle, const CUgraphNode* from, const CUgraphN
       given.emplace_back(target, one[0]);
     }
     for (auto& [target, edge] : given) target->dependencies.push_back(edge);
-    // No edge may close a circle.
+    // No edge may close a cycle.
     if (!graph.inOrder().empty() || graph.nodes.empty()) return CUDA_SUCCESS;
     for (auto& [target, edge] : given) {
       auto& all = target->dependencies;
@@ -108,7 +108,7 @@ CUresult removeDependencies(CUgraph handle, const CUgraphNode* from, const CUgra
       if (target == nullptr || !graph.holds(target)) return CUDA_ERROR_INVALID_VALUE;
       if (find(index, target) == target->dependencies.end()) return CUDA_ERROR_INVALID_VALUE;
     }
-    // Graphs with memory only grow.
+    // A graph with memory nodes can only grow: its edges cannot be removed.
     if (count != 0 && graph.hasMemory()) return CUDA_ERROR_NOT_SUPPORTED;
     for (size_t index = 0; index < count; ++index) {
       GraphNode* target = nullptr;

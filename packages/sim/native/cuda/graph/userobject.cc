@@ -1,4 +1,4 @@
-// Objects of the user's whose lives graphs prolong.
+// User objects: program objects that graphs keep alive.
 #include "graph.h"
 
 using namespace shoal;
@@ -19,7 +19,7 @@ CUresult withObject(CUuserObject handle, unsigned count, Body&& body) {
 CUresult cuUserObjectCreate(CUuserObject* object_out, void* ptr, CUhostFn destroy, unsigned int initialRefcount,
                             unsigned int flags) {
   return withGraphs([&]() -> CUresult {
-    // The destructor may not be waited for: that is the only kind there is.
+    // This flag says that CUDA must not wait for the destructor. It is the only valid value.
     if (object_out == nullptr || destroy == nullptr || initialRefcount == 0 ||
         flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
       return CUDA_ERROR_INVALID_VALUE;

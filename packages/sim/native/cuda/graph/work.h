@@ -1,4 +1,4 @@
-// Device work as a value: a stream carries it out once, a node of a graph each time the graph is launched.
+// Device work as a value. A stream runs it once; a graph node runs it at each launch of the graph.
 #pragma once
 
 #include <memory>
@@ -10,22 +10,22 @@ namespace shoal {
 
 class Context;
 
-// Never changes: a node that is given other parameters is given other work.
+// Immutable. Changing a node's parameters replaces its work.
 class Work : public std::enable_shared_from_this<Work> {
  public:
   virtual ~Work() = default;
   virtual CUgraphNodeType type() const = 0;
-  // Where it runs; null: where the graph is launched.
+  // The context that the work runs in; null: the context of the launch.
   virtual std::shared_ptr<Context> context() const { return nullptr; }
-  // Whether it is a kernel that may call `cudaGraphLaunch`.
+  // True for a kernel that may call `cudaGraphLaunch`.
   virtual bool launchesGraphs() const { return false; }
-  // Checks what it needs, and gives the operation of one run on the stream.
+  // Checks the resources and fills in the operation for one run on the stream.
   virtual CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const = 0;
 };
 
-// Queues the work on the stream, or makes it a node of the graph that the stream is captured into.
+// Queues the work on the stream. If the stream is capturing, adds it to the captured graph instead.
 CUresult submit(const std::shared_ptr<Stream>& stream, std::shared_ptr<const Work> work);
-// The latter.
+// Adds the work to the captured graph.
 CUresult captureWork(const std::shared_ptr<Stream>& stream, std::shared_ptr<const Work> work);
 
 }  // namespace shoal

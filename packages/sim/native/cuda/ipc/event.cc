@@ -32,7 +32,7 @@ CUresult cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle) {
     auto event = std::make_shared<Event>(context, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
     event->isOpened = true;
     event->shared = SharedEvent::open(fetch(ticket));
-    // Destroyed, or its process has ended: an event that has passed, as on hardware.
+    // The event was destroyed or its process has ended. As on hardware, it counts as completed.
     if (!event->shared) event->shared = SharedEvent::create();
     const uint64_t number = state().events.reserve();
     state().events.put(number, std::move(event));

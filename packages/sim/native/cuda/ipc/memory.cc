@@ -1,4 +1,4 @@
-// Legacy IPC of memory: what cuMemAlloc gave one process, mapped in another.
+// Legacy IPC of memory: an allocation of cuMemAlloc, mapped in another process.
 #include <sys/mman.h>
 
 #include <cstring>
@@ -41,7 +41,7 @@ struct Opened {
   int count = 0;
 };
 
-// By process, its number there, and the context that opened it: opening it again gives the same address.
+// The process, its number for the memory, and the opening context. Opening a handle again returns the same address.
 struct Key {
   std::string process;
   uint64_t id;
@@ -70,14 +70,14 @@ CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
     if (out == nullptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
     Ticket ticket;
     if (!readTicket(&handle, TicketKind::memory, ticket)) return CUDA_ERROR_INVALID_VALUE;
-    // As on hardware, a process cannot open what is its own.
+    // As on hardware, a process cannot open its own handle.
     if (isOwn(ticket)) return CUDA_ERROR_INVALID_CONTEXT;
     Device* device = nullptr;
     if (const CUresult status = findDevice(ticket.device, device)) return status;
     Key key = {std::string(reinterpret_cast<const char*>(ticket.process.bytes), sizeof ticket.process.bytes), ticket.id,
                context->id};
     std::lock_guard lock(table().mutex);
-    // Those of contexts that have ended are of no use to anybody.
+    // Drop the entries of contexts that have ended.
     for (auto each = table().opened.begin(); each != table().opened.end();) {
       each = isAlive(each->second.allocation.lock()) ? std::next(each) : table().opened.erase(each);
     }
@@ -88,7 +88,7 @@ CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
       return CUDA_SUCCESS;
     }
     auto file = fetch(ticket);
-    // Freed, or its process has ended.
+    // The memory was freed, or its process has ended.
     if (!file) return isReachable(ticket.process) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
     if (file->content() != Content::arena || ticket.size == 0 || ticket.offset > file->size() ||
         ticket.size > file->size() - ticket.offset) {
@@ -150,7 +150,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
       }
       state().allocations.remove(allocation);
     }
-    // Like cuMemFree, it returns when nothing uses the memory any more.
+    // Like cuMemFree, this returns after the last use of the memory.
     return allocation->context->synchronize();
   });
 }

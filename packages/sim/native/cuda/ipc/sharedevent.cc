@@ -16,7 +16,7 @@ SharedEvent::SharedEvent(std::shared_ptr<SharedFile> shared)
 SharedEvent::~SharedEvent() { munmap(page_, sizeof(Page)); }
 
 std::shared_ptr<SharedEvent> SharedEvent::create() {
-  // Others find out through the name whether this process still lives.
+  // Creates the name by which other processes check whether this process is alive.
   processName();
   return std::make_shared<SharedEvent>(SharedFile::create(Content::event, sizeof(Page), "", 0));
 }

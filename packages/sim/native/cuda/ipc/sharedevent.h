@@ -1,4 +1,4 @@
-// The part of an event that other processes see: how often it was recorded, and which recordings the work has passed.
+// The shared state of an event: how often it was recorded, and which recordings have completed.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,13 @@ class SharedEvent {
   SharedEvent(const SharedEvent&) = delete;
   SharedEvent& operator=(const SharedEvent&) = delete;
 
-  // A new recording by this process; its number.
+  // Starts a new recording by this process and returns its number.
   uint64_t record();
   void pass(uint64_t recording);
   uint64_t last() const;
-  // Also when the process that recorded last has ended: its work will not come by any more.
+  // Also true if the last recorder's process has ended, because its work cannot complete any more.
   bool hasPassed(uint64_t recording) const;
-  // Until it has passed, or `givesUp` says so.
+  // Returns when the recording has completed or `givesUp` returns true.
   void waitFor(uint64_t recording, const std::function<bool()>& givesUp) const;
 
   const std::shared_ptr<SharedFile> file;
@@ -33,7 +33,7 @@ class SharedEvent {
   struct Page {
     std::atomic<uint64_t> recorded;
     std::atomic<uint64_t> passed;
-    std::atomic<uint64_t> recorder[2];  // the name under which the process that recorded last can be reached
+    std::atomic<uint64_t> recorder[2];  // the name of the process that recorded last
   };
   bool isRecorderGone() const;
   Page* const page_;

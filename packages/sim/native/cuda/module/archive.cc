@@ -15,7 +15,7 @@ constexpr char kArchiveMagic[] = "!<arch>\n";
 constexpr size_t kArchiveMagicBytes = 8, kMemberHeaderBytes = 60, kSizeAt = 48, kSizeBytes = 10;
 constexpr uint16_t kCudaMachine = 190;
 
-// Whether `count` things of `size` bytes lie within the first `available`.
+// True if `count` items of `size` bytes from `offset` fit into `available` bytes.
 bool isWithin(uint64_t offset, uint64_t count, uint64_t size, uint64_t available) {
   uint64_t bytes;
   return !__builtin_mul_overflow(count, size, &bytes) && offset <= available && bytes <= available - offset;
@@ -28,7 +28,7 @@ T read(const char* object, uint64_t offset) {
   return value;
 }
 
-// Fat binaries lie one after the other in a section, each at a multiple of 8 bytes.
+// A section contains fat binaries one after the other, each at a multiple of 8 bytes.
 CUresult readSection(const char* section, uint64_t size, std::vector<std::string>& all, std::string& problem) {
   for (uint64_t at = 0; size - at >= 16;) {
     if (read<uint32_t>(section, at) != kFatbinMagic) {
@@ -37,7 +37,7 @@ CUresult readSection(const char* section, uint64_t size, std::vector<std::string
     }
     const uint64_t bytes = read<uint64_t>(section, at + 8) + read<uint16_t>(section, at + 6);
     if (bytes < 16 || bytes > size - at) return CUDA_ERROR_INVALID_IMAGE;
-    // What is too short for its header ends in zeroes here.
+    // Zeroes replace the missing bytes if the data is shorter than its header.
     std::string fatbin(section + at, bytes), text;
     fatbin.append(64, '\0');
     if (const CUresult status = findPtx(fatbin.data(), fatbin.size(), text, problem)) return status;
@@ -62,7 +62,7 @@ CUresult readObject(const char* object, uint64_t size, std::vector<std::string>&
     if (each.sh_name >= names.sh_size) return CUDA_ERROR_INVALID_IMAGE;
     const char* name = object + names.sh_offset + each.sh_name;
     const std::string_view text(name, strnlen(name, names.sh_size - each.sh_name));
-    // Code that is to be linked has the second name.
+    // Relocatable device code uses the second name.
     if (text != ".nv_fatbin" && text != "__nv_relfatbin") continue;
     if (each.sh_type == SHT_NOBITS || !isWithin(each.sh_offset, each.sh_size, 1, size)) return CUDA_ERROR_INVALID_IMAGE;
     if (const CUresult status = readSection(object + each.sh_offset, each.sh_size, all, problem)) return status;

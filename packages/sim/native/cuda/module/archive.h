@@ -1,4 +1,4 @@
-// Device code in object files for the host, and in archives of those (libcudadevrt.a, libnvshmem_device.a).
+// Device code in host object files, and in archives of them (libcudadevrt.a, libnvshmem_device.a).
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace shoal {
 bool isArchive(const std::string& bytes);
 bool isHostObject(const std::string& bytes);
 
-// The PTX of each fat binary in them. An archive may have none, an object not: `problem` says so.
+// Finds the PTX of each fat binary. An archive may have no fat binary. An object must have one, and `problem` says so.
 CUresult findPtxInArchive(const std::string& bytes, std::vector<std::string>& all, std::string& problem);
 CUresult findPtxInObject(const std::string& bytes, std::vector<std::string>& all, std::string& problem);
 

@@ -14,7 +14,7 @@ struct Zstd {
   unsigned (*isError)(size_t code) = nullptr;
 };
 
-// Of the system, which has it for its packages; looked for when it is first needed.
+// The system's libzstd, loaded when it is first needed.
 const Zstd& zstd() {
   static const Zstd found = [] {
     Zstd functions;
@@ -58,7 +58,7 @@ bool unpackLz4(const uint8_t* from, size_t size, std::string& to, size_t most) {
 bool hasZstd() { return zstd().decompress != nullptr && zstd().isError != nullptr; }
 
 bool unpackZstd(const uint8_t* from, size_t size, std::string& to, size_t most) {
-  // Not zeroed: what a header claims takes no memory before something is written there.
+  // The buffer is not zeroed, so that a false size in a header takes no memory until bytes are written.
   const std::unique_ptr<char[]> whole(new (std::nothrow) char[most]);
   if (whole == nullptr) return false;
   const size_t written = zstd().decompress(whole.get(), most, from, size);

@@ -1,4 +1,4 @@
-// How nvcc compresses what is in a fat binary.
+// The compression formats that nvcc uses in fat binaries.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace shoal {
 
-// A block of LZ4, of at most `most` bytes when unpacked. False for what is none.
+// Unpacks an LZ4 block of at most `most` bytes. Returns false if the data is not valid.
 bool unpackLz4(const uint8_t* from, size_t size, std::string& to, size_t most);
 
-// Whether this machine has the library that unpacks zstd.
+// True if libzstd is installed on this machine.
 bool hasZstd();
 
-// The same for frames of zstd.
+// Unpacks zstd frames, with the same rules.
 bool unpackZstd(const uint8_t* from, size_t size, std::string& to, size_t most);
 
 }  // namespace shoal

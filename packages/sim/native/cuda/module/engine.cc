@@ -17,7 +17,7 @@ struct Loaded {
 Loaded loadEngine() {
   Dl_info own{};
   dladdr(reinterpret_cast<void*>(&ptxEngine), &own);
-  // A program may find the driver's library by a link with another name in another folder.
+  // The program may load the driver's library through a link with another name in another folder.
   char* path = realpath(own.dli_fname, nullptr);
   std::string file = path != nullptr ? path : own.dli_fname;
   free(path);

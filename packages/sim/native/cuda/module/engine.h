@@ -1,4 +1,4 @@
-// The PTX engine: a library of its own beside the driver's, which is loaded with the first module.
+// The PTX engine: a separate library next to the driver's, loaded with the first module.
 #pragma once
 
 #include <utility>

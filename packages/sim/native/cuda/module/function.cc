@@ -1,4 +1,4 @@
-// What kernels say about themselves.
+// Attributes of kernels.
 #include "function.h"
 
 using namespace shoal;
@@ -71,7 +71,7 @@ CUresult writeAttribute(const ptx::Kernel& kernel, FunctionSettings& settings, i
     case clusterWidth:
     case clusterHeight:
     case clusterDepth:
-      // What the code says cannot be said otherwise.
+      // A cluster size in the code cannot be overridden.
       if (kernel.cluster[0] != 0) return CUDA_ERROR_NOT_PERMITTED;
       if (value < 0) return CUDA_ERROR_INVALID_VALUE;
       settings.cluster[attribute - clusterWidth] = static_cast<unsigned>(value);

@@ -1,4 +1,4 @@
-// What functions of modules and kernels of libraries say about themselves.
+// Attributes of functions of modules and of kernels of libraries.
 #pragma once
 
 #include "core/entry.h"
@@ -7,7 +7,7 @@
 
 namespace shoal {
 
-// With what is loaded of a function in the current context.
+// Calls `body` with the function as loaded in the current context.
 template <class Body>
 CUresult withFunction(CUfunction handle, const void* out, Body&& body) {
   return inContext([&](auto& context) -> CUresult {
@@ -22,10 +22,12 @@ CUresult withFunction(CUfunction handle, const void* out, Body&& body) {
 CUresult readAttribute(const ptx::Kernel& kernel, CodeFacts code, FunctionSettings& settings, int attribute,
                        int* value);
 CUresult writeAttribute(const ptx::Kernel& kernel, FunctionSettings& settings, int attribute, int value);
-// The cluster of a launch: that of the launch, which has to be what the kernel asks for; or the kernel's; or one block.
+// Finds the cluster size of a launch. The launch's own size must agree with the kernel's. Without either, it is one
+// block.
 CUresult findCluster(const LoadedFunction& function, const ptx::Dimensions& grid, const ptx::Dimensions* given,
                      ptx::Dimensions& cluster);
-// How many blocks a multiprocessor holds. Asks for no current context: nodes of graphs run on other threads.
+// The number of blocks that fit on a multiprocessor. Needs no current context, because graph nodes run on other
+// threads.
 int activeBlocks(const LoadedFunction& function, int blockSize, uint64_t dynamicBytes);
 CUresult readParameter(const ptx::Kernel& kernel, size_t index, size_t* offset, size_t* size);
 

@@ -19,7 +19,7 @@ constexpr char kAddPtx[] =
     "the Shoal software device runs PTX, and the image has machine code only: add PTX to it (nvcc -gencode "
     "arch=compute_75,code=compute_75)";
 
-// Skips blanks and comments; a NUL ends the text.
+// Skips blanks and comments. A NUL ends the text.
 const char* skipBlanks(const char* at) {
   for (;;) {
     if (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n') {
@@ -36,10 +36,9 @@ const char* skipBlanks(const char* at) {
   }
 }
 
-// The machine that an ELF image says it is for; 0 when it is too broken to tell.
+// The machine that an ELF image names, or 0 if the header is invalid.
 unsigned machineOf(const char* elf) {
-  if (elf[4] != 2 || elf[5] != 1 || elf[6] != 1)
-    return 0;  // 64-bit, little-endian, version 1; else nothing more is read
+  if (elf[4] != 2 || elf[5] != 1 || elf[6] != 1) return 0;  // only 64-bit, little-endian, version 1 is supported
   uint16_t machine = 0;
   memcpy(&machine, elf + 18, sizeof machine);
   return machine;
@@ -52,7 +51,7 @@ T read(const uint8_t* at) {
   return value;
 }
 
-// The entries of a fat binary: the first with PTX that can be read counts.
+// Searches the entries of a fat binary. The first entry with readable PTX wins.
 CUresult findInFatbin(const uint8_t* fatbin, size_t available, std::string& ptx, std::string& problem) {
   constexpr uint16_t kPtx = 1;
   constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000;
@@ -121,7 +120,7 @@ CUresult refuse(const JitOptions& options, CUresult status, const std::string& p
 CUresult findPtx(const void* data, size_t available, std::string& ptx, std::string& problem) {
   constexpr unsigned kCudaMachine = 190;
   const auto* image = static_cast<const char*>(data);
-  // Images carry no length: a text ends in a NUL, and nothing behind one may be read.
+  // Images have no length. Text ends with a NUL, and bytes after the NUL must not be read.
   uint32_t magic = 0;
   if (strnlen(image, sizeof magic) == sizeof magic) memcpy(&magic, image, sizeof magic);
   if (magic == kElfMagic) {
@@ -130,7 +129,7 @@ CUresult findPtx(const void* data, size_t available, std::string& ptx, std::stri
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   if (magic == kFatbinWrapperMagic) {
-    // It holds a pointer, which a file cannot have.
+    // This header contains a pointer, so it cannot come from a file.
     if (available != SIZE_MAX) return CUDA_ERROR_INVALID_IMAGE;
     const auto* inner = read<const uint8_t*>(reinterpret_cast<const uint8_t*>(image) + 8);
     return inner == nullptr || read<uint32_t>(inner) != kFatbinMagic ? CUDA_ERROR_INVALID_IMAGE
@@ -154,7 +153,7 @@ CUresult readFile(const char* name, std::string& bytes) {
 CUresult findPtxInFile(const char* name, std::string& ptx, std::string& problem) {
   std::string bytes;
   if (const CUresult status = readFile(name, bytes)) return status;
-  // What is too short for its header ends in zeroes here.
+  // Zeroes replace the missing bytes if the data is shorter than its header.
   bytes.append(64, '\0');
   return findPtx(bytes.data(), bytes.size(), ptx, problem);
 }

@@ -1,4 +1,4 @@
-// Images of modules: what kind they are, and the PTX in them.
+// Module images: detects their format and extracts their PTX.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@ struct JitOptions {
   void** values;
 };
 
-// Writes to the buffer that the options name, and its length to them.
+// Writes the message to the buffer in the options, and its length to the options.
 void writeErrorLog(const JitOptions& options, const std::string& message);
 
-// The same, and gives the status.
+// Writes the log and returns the status.
 CUresult refuse(const JitOptions& options, CUresult status, const std::string& problem);
 
-// Finds the PTX of an image, or says in `problem` why there is none. An image in memory carries no length: `available`
-// is SIZE_MAX then.
+// Finds the PTX of an image; otherwise `problem` says why not. `available` is SIZE_MAX for an image in memory, because
+// such an image has no length.
 CUresult findPtx(const void* image, size_t available, std::string& ptx, std::string& problem);
 CUresult readFile(const char* name, std::string& bytes);
 CUresult findPtxInFile(const char* name, std::string& ptx, std::string& problem);

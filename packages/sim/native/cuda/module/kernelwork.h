@@ -1,4 +1,4 @@
-// A launch of a kernel.
+// A kernel launch.
 #pragma once
 
 #include <map>
@@ -18,14 +18,14 @@ class KernelWork : public Work {
                          LaunchAttributes attributes, void** pointers, void** extra, std::shared_ptr<KernelWork>& work);
   // The same launch with other attributes.
   std::shared_ptr<KernelWork> with(LaunchAttributes attributes) const;
-  // Keeps the attributes that a node has, of a launch that the stream captures.
+  // Keeps only the attributes of nodes, when the stream captures the launch.
   void becomeNode(const Stream& stream);
 
   CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_KERNEL; }
   std::shared_ptr<Context> context() const override { return module->context; }
   bool launchesGraphs() const override { return function->kernel->launchesGraphs; }
   CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const override;
-  // What the arguments are asked for by: stays in its place while this lives.
+  // The parameters for a query. The arrays they point to live as long as this object.
   CUDA_KERNEL_NODE_PARAMS parameters() const;
 
   std::shared_ptr<LoadedFunction> function;

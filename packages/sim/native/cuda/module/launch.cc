@@ -1,4 +1,4 @@
-// Launches: what they ask for is checked as the driver does, and then queued like all other work of a stream.
+// Kernel launches: checked as the driver checks them, then queued like other stream work.
 #include <cstring>
 
 #include "core/context.h"
@@ -17,7 +17,7 @@ using namespace shoal;
 
 namespace {
 
-// What the parameters point to, laid out as the kernel has it.
+// Copies the arguments to the offsets of the kernel's parameters.
 CUresult gather(const ptx::Kernel& kernel, void** pointers, void** extra, std::vector<uint8_t>& to) {
   to.resize(kernel.parameterBytes);
   if (pointers != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -78,7 +78,7 @@ CUresult launch(CUfunction handle, CUstream streamHandle, bool perThread, const 
     if (work->module->context != context) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->green) work->shape.multiprocessors = stream->green->multiprocessors;
     if (stream->isCaptured) work->becomeNode(*stream);
-    else if (work->launchesGraphs()) return CUDA_ERROR_NOT_SUPPORTED;  // only as a node of a graph
+    else if (work->launchesGraphs()) return CUDA_ERROR_NOT_SUPPORTED;  // only allowed in a graph node
     return submit(stream, std::move(work));
   });
 }
@@ -100,7 +100,7 @@ CUresult launchConfigured(const CUlaunchConfig* config, CUfunction handle, void*
   LaunchAttributes attributes;
   for (unsigned index = 0; index < config->numAttrs; ++index) {
     const CUlaunchAttribute& attribute = config->attrs[index];
-    // CUDA knows it of streams alone; on an H200 a launch with it is refused so.
+    // CUDA documents this attribute for streams only. An H200 refuses it in a launch with this code.
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY || !isValidAttribute(attribute.id, attribute.value))
       return CUDA_ERROR_INVALID_VALUE;
     attributes[attribute.id] = attribute.value;
@@ -134,14 +134,14 @@ std::shared_ptr<KernelWork> KernelWork::with(LaunchAttributes other) const {
 void KernelWork::becomeNode(const Stream& stream) {
   for (auto each = attributes.begin(); each != attributes.end();)
     each = isNodeAttribute(each->first) ? std::next(each) : attributes.erase(each);
-  // A stream's priority is that of its kernels.
+  // Kernels inherit the stream's priority.
   if (const auto [found, isNew] = attributes.try_emplace(CU_LAUNCH_ATTRIBUTE_PRIORITY); isNew)
     found->second.priority = stream.priority;
   auto& policy = attributes[CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE].clusterSchedulingPolicyPreference;
   std::lock_guard lock(function->settings->mutex);
   if (policy == CU_CLUSTER_SCHEDULING_POLICY_DEFAULT)
     policy = static_cast<CUclusterSchedulingPolicy>(function->settings->clusterPolicy);
-  // The device's own policy is told by its name.
+  // A node names the device's default policy explicitly.
   if (policy == CU_CLUSTER_SCHEDULING_POLICY_DEFAULT) policy = CU_CLUSTER_SCHEDULING_POLICY_SPREAD;
 }
 

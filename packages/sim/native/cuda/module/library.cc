@@ -110,7 +110,7 @@ std::shared_ptr<FunctionSettings> LibraryKernel::settingsOn(const Device& device
 
 namespace {
 
-// Kernels are of no context, but what is current is what the code is loaded into first.
+// Libraries do not belong to a context, but their code is first loaded into the current context.
 CUresult load(CUlibrary* out, const JitOptions& options, CUlibraryOption* names, void** values, unsigned count,
               const std::function<CUresult(std::string&, std::string&)>& read) {
   return initialised([&]() -> CUresult {
@@ -147,7 +147,7 @@ CUresult withLibrary(CUlibrary handle, const void* out, Body&& body) {
   });
 }
 
-// `body(module)` with what the library is in the current context.
+// Calls `body(module)` with the library's module in the current context.
 template <class Body>
 CUresult inLibrary(CUlibrary handle, const void* out, Body&& body) {
   return withLibrary(handle, out, [&](LoadedLibrary& library) -> CUresult {
@@ -181,7 +181,7 @@ CUresult withKernel(CUkernel handle, const void* out, Body&& body) {
   });
 }
 
-// `body(kernel, settings, facts of its code)` of a kernel on a device.
+// Calls `body(kernel, settings, facts)` for a kernel on a device.
 template <class Body>
 CUresult onDevice(CUkernel handle, CUdevice ordinal, const void* out, Body&& body) {
   return withKernel(handle, out, [&](LibraryKernel& kernel, LoadedLibrary& library) -> CUresult {
@@ -214,7 +214,7 @@ CUresult cuLibraryUnload(CUlibrary handle) {
   return initialised([&]() -> CUresult {
     auto library = libraries().take(reinterpret_cast<uint64_t>(handle));
     if (!library) return CUDA_ERROR_INVALID_HANDLE;
-    for (auto& module : library->modules()) module->context->synchronize();  // kernels that run end first
+    for (auto& module : library->modules()) module->context->synchronize();  // running kernels complete first
     return CUDA_SUCCESS;
   });
 }
@@ -254,7 +254,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
 CUresult cuLibraryGetManaged(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
   return variable(dptr, bytes, library, name, true);
 }
-// Device code here is nothing that a host could call.
+// The host cannot call device code of the software device.
 CUresult cuLibraryGetUnifiedFunction(void** fptr, CUlibrary library, const char* symbol) {
   return inLibrary(library, fptr,
                    [&](LoadedModule&) { return symbol == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND; });

@@ -1,4 +1,4 @@
-// Libraries: code of no context, which each context loads when something of it is asked for there.
+// Libraries: code without a context. Each context loads it when it first uses it.
 #pragma once
 
 #include <map>
@@ -11,9 +11,9 @@ struct LibraryKernel;
 
 struct LoadedLibrary : std::enable_shared_from_this<LoadedLibrary> {
   ~LoadedLibrary();
-  // The context may be null: the code is checked then, and nothing else.
+  // With a null context, only checks the code.
   CUresult load(const std::shared_ptr<Context>& context, std::string text, std::string& problem);
-  // As the context has it.
+  // The library's module in this context.
   CUresult moduleIn(const std::shared_ptr<Context>& context, std::shared_ptr<LoadedModule>& module);
   std::shared_ptr<LibraryKernel> kernel(size_t index);
   void forget(const Context& context);
@@ -30,12 +30,12 @@ struct LoadedLibrary : std::enable_shared_from_this<LoadedLibrary> {
   std::mutex mutex_;
   std::map<const Context*, std::shared_ptr<LoadedModule>> modules_;
   std::unordered_map<size_t, std::shared_ptr<LibraryKernel>> kernels_;
-  // The variables that all contexts share, which lie in the memory of the context that came first.
+  // The managed variables, which all contexts share. They are in memory of the first context.
   std::shared_ptr<Allocation> managed_;
 };
 
 struct LibraryKernel {
-  // The same for all contexts of a device.
+  // The settings are shared by all contexts of a device.
   std::shared_ptr<FunctionSettings> settingsOn(const Device& device);
 
   uint64_t handle = 0;

@@ -1,4 +1,4 @@
-// The linker: PTX of several sources becomes one module.
+// The linker: combines PTX from several sources into one module.
 #include <cstring>
 
 #include "archive.h"
@@ -45,8 +45,8 @@ CUresult withLink(CUlinkState handle, Body&& body) {
   });
 }
 
-// PTX, a fat binary, an object of the host or an archive of those, whose members are taken where something of them is
-// missing.
+// Accepts PTX, a fat binary, a host object, or an archive of host objects. Only needed members of an archive are
+// linked.
 CUresult add(CUlinkState handle, CUjitInputType type, const char* name, const JitOptions& options,
              const std::function<CUresult(std::string&)>& read) {
   return withLink(handle, [&](LinkState& state, std::string& problem) -> CUresult {
@@ -60,7 +60,7 @@ CUresult add(CUlinkState handle, CUjitInputType type, const char* name, const Ji
     if (isLibrary) status = findPtxInArchive(bytes, texts, problem);
     else if (type == CU_JIT_INPUT_OBJECT && isHostObject(bytes)) status = findPtxInObject(bytes, texts, problem);
     else {
-      // What is too short for its header ends in zeroes here.
+      // Zeroes replace the missing bytes if the data is shorter than its header.
       bytes.append(64, '\0');
       status = findPtx(bytes.data(), bytes.size(), texts.emplace_back(), problem);
     }

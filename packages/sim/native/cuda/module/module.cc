@@ -1,4 +1,4 @@
-// Modules and libraries: loading, unloading, their kernels and variables.
+// Modules: loading, unloading, kernels and variables.
 #include "module.h"
 
 #include <cstring>
@@ -42,7 +42,7 @@ std::shared_ptr<Allocation> allocate(const std::shared_ptr<Context>& context, ui
   return made;
 }
 
-// A context takes its modules with it, and their memory.
+// Destroying a context destroys its modules and their memory.
 void forgetModulesOf(const Context& context) {
   for (auto& library : libraries().all()) library->forget(context);
   for (auto& module : modules().all()) {
@@ -51,7 +51,7 @@ void forgetModulesOf(const Context& context) {
 }
 [[maybe_unused]] const bool isWatching = (Context::whenDestroyed(forgetModulesOf), true);
 
-// Large memory is given back to the system, which gives zeroes for it when it is touched.
+// Zeroes the memory. Large memory is returned to the system, which zeroes it when it is touched again.
 void clear(Device& device, const Allocation& memory) {
   constexpr uint64_t kPage = 4096, kLarge = uint64_t{2} << 20;
   const uint64_t given = memory.size < kLarge ? 0 : memory.size / kPage * kPage;
@@ -59,8 +59,7 @@ void clear(Device& device, const Allocation& memory) {
   memset(reinterpret_cast<void*>(memory.base + given), 0, memory.size - given);
 }
 
-// Kernels of all modules of a context share one heap, which is as large as the limit was when the first of them needed
-// it.
+// The kernels of all modules in a context share one heap. The limit at its first use determines its size.
 std::shared_ptr<ptx::Heap> heapOf(const std::shared_ptr<Context>& context) {
   struct Known {
     unsigned long long id;
@@ -105,7 +104,7 @@ CUresult loadData(CUmodule* out, const void* image, const JitOptions& options) {
   });
 }
 
-// `body(module)` with the module of a handle.
+// Calls `body(module)` with the module of a handle.
 template <class Body>
 CUresult withModule(CUmodule handle, const void* out, Body&& body) {
   return inContext([&](auto&) -> CUresult {
@@ -207,10 +206,10 @@ CUresult cuModuleUnload(CUmodule hmod) {
   return inContext([&](auto&) -> CUresult {
     auto module = modules().find(hmod);
     if (!module) return CUDA_ERROR_INVALID_HANDLE;
-    // That of a library goes with it.
+    // A module of a library is unloaded with the library.
     if (module->library.lock() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
     modules().take(module->handle);
-    module->context->synchronize();  // kernels that run end first
+    module->context->synchronize();  // running kernels complete first
     return CUDA_SUCCESS;
   });
 }

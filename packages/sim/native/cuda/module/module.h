@@ -21,13 +21,13 @@ class Context;
 struct LoadedFunction;
 struct LoadedLibrary;
 
-// What attributes tell of all kernels of some code.
+// Attributes that all kernels of a piece of code share.
 struct CodeFacts {
   uint64_t constantBytes = 0;
   unsigned target = 0;
 };
 
-// What can be set of a kernel.
+// The settable attributes of a kernel.
 struct FunctionSettings {
   explicit FunctionSettings(const ptx::Kernel& kernel)
       : maxDynamicShared(49152 - static_cast<int>(std::min(kernel.sharedBytes, 49152u))) {}
@@ -36,22 +36,22 @@ struct FunctionSettings {
   int carveout = -1;
   int isNonPortableClusterAllowed = 0;
   int clusterPolicy = 0;
-  unsigned cluster[3] = {0, 0, 0};  // that launches have to have, where the code says nothing
+  unsigned cluster[3] = {0, 0, 0};  // required cluster size of launches, if the code does not set one
 };
 
 struct LoadedModule : std::enable_shared_from_this<LoadedModule> {
   ~LoadedModule();
-  // With `managed`, that memory is where managed variables lie, unless there is none yet: then it is what they got.
+  // `managed` is the memory of the managed variables. If it is null, it is allocated and returned there.
   CUresult load(const std::shared_ptr<Context>& owner, const std::string& ptx, std::string& problem,
                 std::shared_ptr<Allocation>* managed = nullptr);
-  // By its name or its number; null when there is none. A function keeps its handle.
+  // Finds a function by name or index, or returns null. A function keeps its handle.
   std::shared_ptr<LoadedFunction> function(const std::string& name);
   std::shared_ptr<LoadedFunction> function(size_t index);
 
   CodeFacts facts() const { return {code->constantBytes, code->target}; }
 
   uint64_t handle = 0;
-  std::weak_ptr<LoadedLibrary> library;  // that it is of, if any
+  std::weak_ptr<LoadedLibrary> library;  // the library that it belongs to, if any
   std::shared_ptr<Context> context;
   std::shared_ptr<ptx::Module> code;
   std::shared_ptr<ptx::Heap> heap;
@@ -73,10 +73,10 @@ struct LoadedFunction {
 HandleTable<LoadedModule>& modules();
 HandleTable<LoadedFunction>& functions();
 
-// What a module is refused for, as the log tells it.
+// The reason for refusing a module, as text for the log.
 std::string describe(const ptx::Refusal& refusal);
 
-// Finds a function whose module is still loaded; what a context has of a kernel of a library.
+// Finds a function whose module is loaded. For a library's kernel, finds its function in the context.
 CUresult findFunction(CUfunction handle, const std::shared_ptr<Context>& context,
                       std::shared_ptr<LoadedFunction>& function, std::shared_ptr<LoadedModule>& module);
 

@@ -1,4 +1,4 @@
-// How many blocks of a kernel a multiprocessor holds, and how many clusters of them the device.
+// Occupancy: how many blocks fit on a multiprocessor, and how many clusters fit on the device.
 #include <algorithm>
 
 #include "core/device.h"
@@ -8,11 +8,11 @@ using namespace shoal;
 
 namespace {
 
-// Of one multiprocessor, as the device's attributes say.
+// The limits of one multiprocessor, equal to the device attributes.
 constexpr unsigned kMostBlocks = 32, kMostThreads = 2048, kMostThreadsOfBlock = 1024, kRegisters = 65536,
                    kSharedBytes = 233472;
 constexpr unsigned kMostBlocksOfClusters = 8, kSharedUnit = 128;
-// Of a block without an opt-in to more.
+// The limit for a block without an opt-in to more.
 constexpr uint64_t kUsualSharedBytes = 49152;
 
 unsigned roundUp(unsigned value, unsigned unit) { return (value + unit - 1) / unit * unit; }
@@ -32,7 +32,7 @@ CUresult potentialBlockSize(int* minGridSize, int* blockSize, CUfunction handle,
     const int most = limit == 0 ? static_cast<int>(function.kernel->maxThreads)
                                 : std::min(limit, static_cast<int>(function.kernel->maxThreads));
     int bestThreads = 0;
-    // Where none fits, none is the answer.
+    // The answer is zero if no block size fits.
     *blockSize = *minGridSize = 0;
     for (int size = (most + 31) / 32 * 32; size > 0; size -= 32) {
       const int actual = std::min(size, most);
@@ -46,7 +46,7 @@ CUresult potentialBlockSize(int* minGridSize, int* blockSize, CUfunction handle,
   });
 }
 
-// With the blocks on a multiprocessor and the size of the clusters of a launch; no size where it has none.
+// Calls `body` with the blocks per multiprocessor and the launch's cluster size; zero if the launch has none.
 template <class Body>
 CUresult ofClusters(int* out, CUfunction handle, const CUlaunchConfig* config, Body&& body) {
   return withFunction(handle, out, [&](LoadedFunction& function, LoadedModule&) -> CUresult {
@@ -72,7 +72,7 @@ CUresult ofClusters(int* out, CUfunction handle, const CUlaunchConfig* config, B
 
 }  // namespace
 
-// Whatever the kernel's directives say of the threads of a block.
+// The kernel's directives about the number of threads do not matter here.
 int shoal::activeBlocks(const LoadedFunction& function, int blockSize, uint64_t dynamicBytes) {
   const ptx::Kernel& kernel = *function.kernel;
   const auto threads = roundUp(static_cast<unsigned>(blockSize), 32);
@@ -114,7 +114,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunc
   return withFunction(func, dynamicSmemSize, [&](LoadedFunction& function, LoadedModule&) -> CUresult {
     if (numBlocks <= 0 || blockSize <= 0 || numBlocks > activeBlocks(function, blockSize, 0))
       return CUDA_ERROR_INVALID_VALUE;
-    // What the system reserves of each block is not taken off, as on hardware.
+    // As on hardware, the memory that the system reserves per block is not subtracted.
     const unsigned each = kSharedBytes / static_cast<unsigned>(numBlocks) / kSharedUnit * kSharedUnit;
     std::lock_guard lock(function.settings->mutex);
     *dynamicSmemSize =
@@ -131,7 +131,7 @@ CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const C
   return ofClusters(numClusters, func, config, [](LoadedFunction&, int blocks, int size) {
     if (blocks == 0 || size == 0) return 0;
     const int all = std::min(blocks, static_cast<int>(kMostBlocksOfClusters)) * static_cast<int>(multiprocessorCount());
-    // One runs here even where its blocks are more than that.
+    // The software device runs one cluster even if it has more blocks than fit.
     return std::max(1, all / size);
   });
 }

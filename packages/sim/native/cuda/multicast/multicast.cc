@@ -1,4 +1,4 @@
-// Multicast objects as they are called: creation, devices, binding.
+// The API of multicast objects: creating them, adding devices, binding memory.
 #include "core/allocation.h"
 #include "core/entry.h"
 #include "object.h"
@@ -8,13 +8,13 @@ using namespace shoal;
 
 namespace {
 
-// A handle's multicast object, or null.
+// The multicast object of a handle, or null.
 std::shared_ptr<MulticastObject> findObject(CUmemGenericAllocationHandle handle) {
   auto found = memoryHandles().find(handle);
   return found ? found->multicast : nullptr;
 }
 
-// What both ways of binding check about the object.
+// The checks that both ways of binding share.
 CUresult checkPlace(MulticastObject& object, size_t offset, size_t size, unsigned long long flags) {
   if (flags != 0 || size == 0 || !isGranular(offset) || !isGranular(size)) return CUDA_ERROR_INVALID_VALUE;
   if (offset > object.size() || size > object.size() - offset) return CUDA_ERROR_INVALID_VALUE;
@@ -25,7 +25,7 @@ CUresult bindMemory(MulticastObject& object, size_t offset, size_t size, Device*
                     std::shared_ptr<SharedFile> file, size_t memoryOffset, std::shared_ptr<const void> owner) {
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!object.hasDevice(device->ordinal)) return CUDA_ERROR_INVALID_DEVICE;
-  // What other processes can reach must be memory that they can reach.
+  // If other processes can import the object, its memory must be shareable, too.
   if (object.handleTypes() != 0 && memoryTypes == 0) return CUDA_ERROR_INVALID_VALUE;
   return object.bind(offset, size, {device->ordinal, std::move(file), memoryOffset, std::move(owner)});
 }
@@ -93,7 +93,7 @@ CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOff
     if (!file) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = checkPlace(*object, mcOffset, size, flags)) return status;
     auto owner = allocation->backing->memory();
-    // What an import does not allow its handle the memory itself may.
+    // The handle of an imported allocation cannot be exported, but its memory may be shareable.
     const unsigned types =
         allocation->kind == MemoryKind::mapped
             ? static_cast<unsigned>(static_cast<const Physical*>(owner.get())->properties.requestedHandleTypes)

@@ -20,7 +20,7 @@ namespace shoal {
 namespace {
 
 constexpr uint32_t kMaxBindings = 1024;
-// How long a process that was alive is taken for alive.
+// For this long, a process is assumed to be still alive.
 constexpr std::chrono::milliseconds kTrusted(100);
 
 struct Known {
@@ -36,12 +36,12 @@ Known& known() {
 }  // namespace
 
 struct MulticastObject::Binding {
-  uint64_t number;  // 0: free
+  uint64_t number;  // 0: unused entry
   int32_t device;
-  uint64_t offset;  // in the object
+  uint64_t offset;  // offset in the object
   uint64_t size;
-  uint64_t memoryOffset;  // in the memory's file
-  Ticket memory;          // how other processes reach it
+  uint64_t memoryOffset;  // offset in the memory's file
+  Ticket memory;          // for other processes, to fetch the memory
 };
 
 struct MulticastObject::Shared {
@@ -50,14 +50,13 @@ struct MulticastObject::Shared {
   uint64_t flags;
   uint32_t handleTypes;
   uint32_t numDevices;
-  std::atomic<uint64_t> devices;  // a bit for each ordinal
+  std::atomic<uint64_t> devices;  // one bit per ordinal
   std::atomic<uint32_t> isShared;
   uint64_t nextNumber;
   Binding bindings[kMaxBindings];
 };
 
-// A process that ends while it holds the mutex leaves the table whole: entries are written before they get their
-// number.
+// A process can end while it holds the mutex. The table stays consistent, because an entry gets its number last.
 class MulticastObject::Lock {
  public:
   explicit Lock(Shared& shared) : shared_(shared) {
@@ -96,7 +95,7 @@ CUresult MulticastObject::open(std::shared_ptr<SharedFile> file, std::shared_ptr
   if (file->size() < sizeof(Shared)) return CUDA_ERROR_INVALID_VALUE;
   CUmulticastObjectProp properties;
   memcpy(&properties, file->label(), sizeof properties);
-  // Not made to be shared: somebody guessed the number of a descriptor.
+  // The creator did not allow sharing, so the caller has guessed a descriptor.
   if (properties.handleTypes == 0) return CUDA_ERROR_UNKNOWN;
   std::lock_guard lock(known().mutex);
   auto& slot = known().byFile[file->identity()];
@@ -211,7 +210,7 @@ std::shared_ptr<SharedFile> MulticastObject::fileOf(const Binding& binding) {
     fetched_[binding.number] = {file, now};
     return file;
   }
-  // Whoever bound it has ended, or the memory is gone: the place is free for others.
+  // The binding process has ended or the memory was freed. Release the range for other bindings.
   Lock shared(*shared_);
   for (auto& each : shared_->bindings) {
     if (each.number == binding.number) each.number = 0;
@@ -219,7 +218,7 @@ std::shared_ptr<SharedFile> MulticastObject::fileOf(const Binding& binding) {
   return nullptr;
 }
 
-// Memory of other processes that is bound no more must not be kept.
+// Drops memory of other processes that is not bound any more.
 void MulticastObject::forgetUnbound(const std::vector<uint64_t>& bound) {
   std::lock_guard lock(mutex_);
   for (auto each = fetched_.begin(); each != fetched_.end();) {

@@ -1,5 +1,5 @@
-// A multicast object: a team of devices, and memory of each of them that one write reaches. What it is made of lies in
-// shared memory, so that every process that imported it sees the same team and the same bound memory.
+// A multicast object: a team of devices, and memory of each device that one write reaches. Its state is in shared
+// memory, so that every importing process sees the same team and the same bindings.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace shoal {
 class MulticastObject {
  public:
   static std::shared_ptr<MulticastObject> create(const CUmulticastObjectProp& properties);
-  // The same object for one that this process knows already.
+  // Returns the existing object if this process knows it already.
   static CUresult open(std::shared_ptr<SharedFile> file, std::shared_ptr<MulticastObject>& object);
   explicit MulticastObject(std::shared_ptr<SharedFile> file);
   ~MulticastObject();
@@ -26,23 +26,24 @@ class MulticastObject {
   size_t size() const;
   unsigned handleTypes() const;
   const std::shared_ptr<SharedFile>& file() const { return file_; }
-  // From now on other processes may add devices.
+  // Other processes may add devices from now on.
   void markShared();
   bool hasDevice(int device) const;
   CUresult addDevice(int device);
-  // Until the team is complete. When nobody else can complete it, or does not in time: CUDA_ERROR_ILLEGAL_STATE.
+  // Waits until the team is complete. Returns CUDA_ERROR_ILLEGAL_STATE if no other process can complete it, or on
+  // timeout.
   CUresult waitForTeam() const;
 
   struct Memory {
     int device;
     std::shared_ptr<SharedFile> file;
     size_t offset;
-    std::shared_ptr<const void> owner;  // keeps the memory while it is bound
+    std::shared_ptr<const void> owner;  // keeps the memory alive while it is bound
   };
   CUresult bind(size_t offset, size_t size, Memory memory);
   CUresult unbind(int device, size_t offset, size_t size);
 
-  // Writes to all memory that is bound there. What a process that has ended had bound is left out.
+  // Writes to all memory that is bound there, except bindings of processes that have ended.
   bool pass(size_t offset, const char* data, size_t length);
 
  private:
@@ -54,13 +55,13 @@ class MulticastObject {
 
   const std::shared_ptr<SharedFile> file_;
   Shared* shared_;
-  std::mutex mutex_;                // guards what follows
-  std::map<uint64_t, Memory> own_;  // bound by this process, by the number of the binding
+  std::mutex mutex_;                // guards the members below
+  std::map<uint64_t, Memory> own_;  // bindings of this process, by number
   struct Fetched {
     std::shared_ptr<SharedFile> file;
     std::chrono::steady_clock::time_point seenAlive;
   };
-  std::map<uint64_t, Fetched> fetched_;  // bound by others
+  std::map<uint64_t, Fetched> fetched_;  // bindings of other processes
 };
 
 }  // namespace shoal

@@ -1,4 +1,4 @@
-// Allocation in stream order.
+// Stream-ordered allocation.
 #include "core/entry.h"
 #include "graph/capture.h"
 #include "graph/memory.h"
@@ -19,14 +19,14 @@ CUresult allocateFrom(Pool& pool, CUdeviceptr* out, size_t bytes, const std::sha
   state().allocations.put(std::move(allocation));
   *out = address;
   if (stream->kind != StreamKind::legacyDefault) return CUDA_SUCCESS;
-  // An action in this stream, though nothing is done: it comes behind the blocking streams, and they come behind it.
+  // Queue an empty operation, so that the allocation is ordered with the blocking streams.
   Operation operation;
   operation.run = [] { return CUDA_SUCCESS; };
   uint64_t sequence = 0;
   return stream->runOrEnqueue(std::move(operation), sequence);
 }
 
-// Memory of the graph that the stream is captured into.
+// Allocates memory in the graph that the stream is captured into.
 CUresult captureAllocation(CUdeviceptr* out, size_t bytes, const Device& device,
                            const std::shared_ptr<Stream>& stream) {
   const auto wanted = describeMemory(device.ordinal, bytes);
@@ -57,7 +57,7 @@ CUresult allocateFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool poolHandl
     if (const CUresult status = checkImplicit(stream)) return status;
     if (stream->isCaptured)
       return pool->device == nullptr ? CUDA_ERROR_INVALID_VALUE : captureAllocation(out, bytes, *pool->device, stream);
-    // The memory of an imported pool is the other process's to give out.
+    // Only the exporting process can allocate from an imported pool.
     return pool->isImported ? CUDA_ERROR_INVALID_VALUE : allocateFrom(*pool, out, bytes, stream);
   });
 }
@@ -66,15 +66,15 @@ CUresult freeInStream(CUdeviceptr address, CUstream handle, bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     if (address == 0) return CUDA_SUCCESS;
     if (const CUresult status = checkImplicit(stream)) return status;
-    // Only what a graph allocates can be freed by one.
+    // A captured free is only valid for memory of a graph.
     if (stream->isCaptured) return captureWork(stream, std::make_shared<FreeWork>(address));
     CUresult freed = CUDA_SUCCESS;
     if (freeGraphMemory(address, freed)) return freed;
     auto allocation = state().allocations.startingAt(address);
     if (!allocation || (allocation->kind != MemoryKind::device && allocation->kind != MemoryKind::pooled))
       return CUDA_ERROR_INVALID_VALUE;
-    // The address is invalid from now on; the memory itself lives until the stream comes by, for kernels that were
-    // queued before.
+    // The address is invalid from now on. The memory lives until the stream reaches the free, because queued kernels
+    // may use it.
     state().leaving.add(allocation);
     if (!state().allocations.remove(allocation)) {
       state().leaving.remove(allocation.get());

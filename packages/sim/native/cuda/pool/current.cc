@@ -1,4 +1,4 @@
-// Which pool a place has: the default one, and the current one that cuMemAllocAsync takes memory from.
+// The pools of a location: the default pool, and the current pool that cuMemAllocAsync uses.
 #include <map>
 #include <tuple>
 
@@ -15,7 +15,7 @@ struct PlacePools {
   std::shared_ptr<Pool> current;
 };
 
-// By kind of memory, kind of place, and ordinal or node; made when they are first asked for.
+// Keyed by memory type, location type, and ordinal or node. Pools are created on first use.
 struct Places {
   std::mutex mutex;
   std::map<std::tuple<int, int, int>, PlacePools> pools;
@@ -44,7 +44,7 @@ PlacePools& poolsOf(const CUmemLocation& location, CUmemAllocationType type, Dev
 
 CUmemLocation onDevice(CUdevice ordinal) { return {CU_MEM_LOCATION_TYPE_DEVICE, ordinal}; }
 
-// `use` gets the pools of the place.
+// Calls `use` with the pools of the location.
 template <class Body>
 CUresult atPlace(const CUmemLocation* location, CUmemAllocationType type, Body&& use) {
   return initialised([&]() -> CUresult {
@@ -104,7 +104,7 @@ void shoal::forgetPool(const std::shared_ptr<Pool>& pool) {
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
-  // Unlike the others it has an answer of its own for this.
+  // Unlike the other functions, this one returns a special code for an invalid device.
   Device* device = nullptr;
   if (pool_out != nullptr && state().initialised && findDevice(dev, device) != CUDA_SUCCESS)
     return CUDA_ERROR_INVALID_DEVICE;

@@ -1,4 +1,4 @@
-// Pools as they are called: creation, attributes, trimming, rights.
+// The API of pools: creating, attributes, trimming, access rights.
 #include <algorithm>
 #include <iterator>
 
@@ -22,14 +22,14 @@ CUresult onPool(CUmemoryPool handle, Body&& body) {
 CUresult checkProperties(const CUmemPoolProps& properties, Device*& device) {
   const auto types = static_cast<unsigned>(properties.handleTypes);
   if (properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED) {
-    // Its place is only where it would rather be.
+    // The location of a managed pool is only a preference.
     if (types != 0) return CUDA_ERROR_INVALID_VALUE;
     if (properties.location.type == CU_MEM_LOCATION_TYPE_NONE) return CUDA_SUCCESS;
   } else if (properties.allocType != CU_MEM_ALLOCATION_TYPE_PINNED) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (Location::resolve(properties.location, device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
-  // Where there is no fabric a pool may be made for it all the same, but not exported.
+  // Without a fabric, a pool may be created with fabric handles, but it cannot be exported.
   if ((types & ~(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC)) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if (properties.location.type == CU_MEM_LOCATION_TYPE_HOST && types != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -57,7 +57,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
 CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   return onPool(handle, [&](auto& pool) -> CUresult {
     if (pool->isDefault || !state().pools.take(reinterpret_cast<uint64_t>(handle))) return CUDA_ERROR_INVALID_VALUE;
-    // Memory that is still in use keeps the pool's parts alive.
+    // Memory in use keeps its parts of the pool alive.
     forgetPool(pool);
     return CUDA_SUCCESS;
   });
@@ -91,12 +91,12 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, siz
       const bool isKnown = each.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || each.flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
                            each.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
       if (!isKnown) return CUDA_ERROR_INVALID_VALUE;
-      // Everything or nothing, and only for devices.
+      // Only devices can get access: read-write access, or none.
       if (each.location.type != CU_MEM_LOCATION_TYPE_DEVICE || each.flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
         return CUDA_ERROR_NOT_SUPPORTED;
       Device* device = nullptr;
       if (const CUresult status = Location::resolve(each.location, device)) return status;
-      // Its own device always has it.
+      // The pool's own device always has access.
       if (device == pool->device && each.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_DEVICE;
     }
     if (pool->isManaged()) return CUDA_SUCCESS;

@@ -15,14 +15,14 @@ namespace shoal {
 namespace {
 
 constexpr size_t kGranule = 512;
-// Memory is taken from the device in steps as large as those of hardware, and in smaller ones when it is short.
+// Pools take memory from the device in the same steps as hardware, and in smaller steps if memory is short.
 constexpr size_t kSegment = size_t{32} << 20;
 constexpr size_t kSmallSegment = size_t{2} << 20;
 constexpr size_t kHostExtent = size_t{64} << 30;
 
 size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// Set when a pool may hold more than its threshold, so that waiting costs nothing otherwise.
+// Set if a pool may hold more than its threshold. Without it, a synchronisation does not look at the pools.
 std::atomic<bool> mayTrim{false};
 
 }  // namespace
@@ -32,7 +32,7 @@ PoolBlock::PoolBlock(std::shared_ptr<Pool> pool, size_t offset, size_t size, siz
 bool PoolBlock::isManaged() const { return owner->isManaged(); }
 
 PoolBlock::~PoolBlock() { owner->release(*this); }
-// Managed memory is everybody's.
+// Managed memory has no rights per device.
 std::optional<unsigned> PoolBlock::rightsOf(int device) const {
   return owner->isManaged() ? std::nullopt : std::optional<unsigned>(owner->rightsOf(device));
 }
@@ -64,7 +64,7 @@ CUresult Pool::open(std::shared_ptr<SharedFile> file, std::shared_ptr<Pool>& poo
   if (file->content() != Content::pool) return CUDA_ERROR_NOT_SUPPORTED;
   CUmemPoolProps properties;
   memcpy(&properties, file->label(), sizeof properties);
-  // Not made to be shared: somebody guessed the number of a descriptor.
+  // The creator did not allow sharing, so the caller has guessed a descriptor.
   if (properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_UNKNOWN;
   Device* device = nullptr;
   if (properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
@@ -152,14 +152,15 @@ bool Pool::reserveSegment(size_t need, size_t step) {
   return true;
 }
 
-// Memory that was freed in a stream which has not come by yet. The same stream may have it at once; another one has to
-// wait for that, which `after` is for.
+// Memory with a queued free. The stream of the free may reuse it at once. Another stream must first wait for the free;
+// it passes `after` to get that dependency.
 std::shared_ptr<PoolBlock> Pool::reuse(size_t need, size_t bytes, const std::shared_ptr<Stream>& stream,
                                        Dependency* after) {
   auto best = pending_.end();
   for (auto each = pending_.begin(); each != pending_.end(); ++each) {
     if ((each->stream == stream) == (after != nullptr) || each->block->size < need) continue;
-    if (after == nullptr && each->block->size > std::max(need * 2, kSmallSegment)) continue;  // too much for so little
+    // would waste a large block
+    if (after == nullptr && each->block->size > std::max(need * 2, kSmallSegment)) continue;
     if (best == pending_.end() || each->block->size < best->block->size) best = each;
   }
   if (best == pending_.end()) return nullptr;
@@ -177,7 +178,7 @@ CUresult Pool::allocate(size_t bytes, const std::shared_ptr<Stream>& stream, std
   std::shared_ptr<PoolBlock> block;
   Dependency after = {};
   for (int attempt = 0; attempt < 2 && !block; ++attempt) {
-    // Second time: what pools of the device, this one too, hold and do not use.
+    // On the second attempt, first release unused memory of all pools of the device, including this one.
     if (attempt == 1) trimPoolsOf(device);
     std::lock_guard lock(mutex_);
     prepare();
@@ -217,7 +218,7 @@ void Pool::free(const std::shared_ptr<PoolBlock>& block, const std::shared_ptr<S
 }
 
 void Pool::finishFree(const PoolBlock* block) {
-  std::shared_ptr<PoolBlock> done;  // let go of outside the lock
+  std::shared_ptr<PoolBlock> done;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
   for (auto each = pending_.begin(); each != pending_.end(); ++each) {
     if (each->block.get() != block) continue;
@@ -259,7 +260,7 @@ CUresult Pool::import(size_t offset, size_t bytes, const std::shared_ptr<Context
   return CUDA_SUCCESS;
 }
 
-// Segments that are not used go in the steps in which they came, the last one first.
+// Releases unused segments in reverse order of allocation.
 void Pool::releaseWhile(const std::function<bool(size_t)>& mayRelease) {
   for (auto each = segments_.begin(); each != segments_.end();) {
     Segment& segment = each->second;
@@ -281,7 +282,7 @@ void Pool::trimTo(size_t bytesToKeep) {
   releaseWhile([&](size_t step) { return reserved_ - step >= bytesToKeep; });
 }
 
-// Goes below the threshold rather than stay above it.
+// Releases whole segments, so the size may end below the threshold.
 void Pool::trimToThreshold() {
   std::lock_guard lock(mutex_);
   if (!isImported) releaseWhile([&](size_t) { return reserved_ > threshold_; });

@@ -1,4 +1,4 @@
-// A memory pool: memory reserved in segments, handed out in stream order, kept for the next who asks.
+// A memory pool: memory is reserved in segments, handed out in stream order, and kept for reuse.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace shoal {
 
 class Pool;
 
-// What one allocation of a pool stands on.
+// The memory of one allocation.
 class PoolBlock : public Backing, public std::enable_shared_from_this<PoolBlock> {
  public:
   PoolBlock(std::shared_ptr<Pool> pool, size_t offset, size_t size, size_t segment, size_t segmentSize);
@@ -39,13 +39,13 @@ class PoolBlock : public Backing, public std::enable_shared_from_this<PoolBlock>
   const size_t size;
   const size_t segment;
   const size_t segmentSize;
-  size_t used = 0;  // what was asked for, guarded by the pool's mutex; 0 once it was freed in a stream
+  size_t used = 0;  // requested size, guarded by the pool's mutex; 0 after a stream-ordered free
 };
 
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   static std::shared_ptr<Pool> create(const CUmemPoolProps& properties, Device* device, bool isDefault);
-  // A pool of another process; memory comes from it by imported pointers only.
+  // Opens a pool of another process. It only supplies memory through imported pointers.
   static CUresult open(std::shared_ptr<SharedFile> file, std::shared_ptr<Pool>& pool);
   Pool(const CUmemPoolProps& properties, Device* device, bool isDefault, bool isImported);
   ~Pool();
@@ -53,18 +53,18 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Pool& operator=(const Pool&) = delete;
 
   CUmemoryPool handle() const { return reinterpret_cast<CUmemoryPool>(handle_); }
-  // Memory for work of the stream; CUDA_ERROR_OUT_OF_MEMORY when neither the pool nor the device has so much.
+  // Allocates for the stream. Returns CUDA_ERROR_OUT_OF_MEMORY if neither the pool nor the device has enough memory.
   CUresult allocate(size_t bytes, const std::shared_ptr<Stream>& stream, std::shared_ptr<Allocation>& allocation);
-  // The memory may be used again by what the stream does later, and by all when the stream has come by, which calls
-  // `afterwards`.
+  // Later work of the stream may reuse the memory at once. All streams may reuse it after the stream has reached the
+  // free; `afterwards` is called then.
   void free(const std::shared_ptr<PoolBlock>& block, const std::shared_ptr<Stream>& stream,
             std::function<void()> afterwards);
-  // Memory of an imported pool.
+  // Maps memory of an imported pool.
   CUresult import(size_t offset, size_t bytes, const std::shared_ptr<Context>& context, CUdeviceptr& address);
 
-  // Gives unused segments back as long as so much stays reserved.
+  // Releases unused segments as long as `bytesToKeep` bytes stay reserved.
   void trimTo(size_t bytesToKeep);
-  // The same, as after a synchronisation.
+  // Trims to the release threshold, after a synchronisation.
   void trimToThreshold();
 
   CUresult getAttribute(CUmemPool_attribute attribute, void* value);
@@ -77,13 +77,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Place place() const { return device == nullptr && !isManaged() ? Place::host : Place::device; }
 
   const CUmemPoolProps properties;
-  Device* const device;  // null: the host's, or managed memory that prefers no device
+  Device* const device;  // null: host memory, or managed memory without a preferred device
   const bool isDefault;
   const bool isImported;
-  // Drivers give no pointer of a pool out before they gave out the pool.
+  // Drivers refuse to export a pointer before its pool was exported.
   std::atomic<bool> isExported{false};
 
-  // The file and the addresses are taken from the system when memory is first asked for.
+  // The file and the addresses are only created when memory is first needed.
   std::shared_ptr<SharedFile> file();
   uint64_t base();
 
@@ -91,7 +91,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   friend class PoolBlock;
   struct Segment {
     size_t size;
-    std::map<size_t, size_t> free;  // offset to length, adjacent ones merged
+    std::map<size_t, size_t> free;  // offset → length; adjacent ranges are merged
   };
   struct PendingFree {
     std::shared_ptr<PoolBlock> block;
@@ -99,7 +99,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     uint64_t sequence;
   };
 
-  // All of these are called with the mutex held.
+  // The caller of these functions holds the mutex.
   void prepare();
   std::shared_ptr<PoolBlock> cut(size_t need, size_t bytes);
   bool reserveSegment(size_t need, size_t step);
@@ -114,7 +114,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::mutex mutex_;
   std::shared_ptr<SharedFile> file_;
   uint64_t base_ = 0;
-  size_t extent_ = 0;  // of addresses
+  size_t extent_ = 0;  // size of the address range
   std::map<size_t, Segment> segments_;
   std::list<PendingFree> pending_;
   size_t reserved_ = 0, reservedHigh_ = 0, used_ = 0, usedHigh_ = 0;
@@ -125,13 +125,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
 };
 
 CUresult findPool(CUmemoryPool handle, std::shared_ptr<Pool>& pool);
-// What cuMemAllocAsync takes memory from.
+// The pool that cuMemAllocAsync uses.
 std::shared_ptr<Pool> currentPool(Device& device);
-// A destroyed pool is nobody's current one any more.
+// Called when a pool is destroyed: it must not stay the current pool of a location.
 void forgetPool(const std::shared_ptr<Pool>& pool);
-// Called where the host has waited for a stream, an event or a context.
+// Called after the host has waited for a stream, an event or a context.
 void trimPoolsAfterWaiting();
-// Unused memory of every pool of the device, when it is short of memory.
+// Releases unused memory of all pools of a device that is short of memory.
 void trimPoolsOf(const Device* device);
 
 }  // namespace shoal

@@ -1,4 +1,4 @@
-// Pools of other processes: the pool is passed on as a shareable handle, each allocation as plain bytes.
+// Sharing pools with other processes: the pool as a shareable handle, each allocation as plain bytes.
 #include <cstddef>
 #include <cstring>
 
@@ -13,13 +13,13 @@ namespace {
 
 constexpr char kMagic[8] = {'s', 'h', 'o', 'a', 'l', 'p', 'p', '1'};
 
-// Names an allocation of a pool that both sides know by its file.
+// Names an allocation in a pool. Both processes know the pool by its file.
 struct PointerData {
   char magic[8];
   uint64_t device, inode;
   uint64_t offset;
   uint64_t size;
-  uint64_t checksum;  // of all before it
+  uint64_t checksum;  // of the fields above
 };
 static_assert(sizeof(PointerData) <= sizeof(CUmemPoolPtrExportData));
 

@@ -1,5 +1,5 @@
-// Rights: which device may read and write a mapping. The pages are protected as far as one mapping can say it: nobody's
-// memory cannot be touched at all, and what all may only read cannot be written.
+// Access rights: which devices may read and write a mapping. Page protection enforces what one mapping can express:
+// memory without any right cannot be touched, and memory that all may only read cannot be written.
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -35,7 +35,7 @@ bool Mapping::grant(const std::vector<Grant>& grants) {
   const unsigned before = together();
   unsigned either = before;
   for (auto& each : grants) either |= each.rights;
-  // The pages allow more before the rights do, and less only when nobody relies on it any more.
+  // Widen the page protection before the rights. Narrow it only after no operation relies on the old rights.
   if (either != before) protect(either);
   for (auto& each : grants)
     (each.device == kHost ? hostRights_ : rights_[static_cast<size_t>(each.device)]) = each.rights;
@@ -59,13 +59,13 @@ bool isHostLocation(CUmemLocationType type) {
   return Location::isHost(type) || type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
 
-// Whether the memory of the mapping can be reached from there.
+// Checks whether the location can reach the memory of the mapping.
 CUresult checkReach(const Mapping& mapping, const CUmemLocation& from) {
   if (isHostLocation(from.type)) {
     const bool isOnHost = mapping.handle->physical && mapping.handle->physical->device == nullptr;
     return isOnHost ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
   }
-  // Through a multicast object goes only who is of the team.
+  // Only devices of the team can use a multicast object.
   if (mapping.handle->multicast && !mapping.handle->multicast->hasDevice(from.id)) return CUDA_ERROR_INVALID_DEVICE;
   return CUDA_SUCCESS;
 }
@@ -77,7 +77,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
     if (desc == nullptr || count == 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
     for (size_t index = 0; index < count; ++index) {
       if (!isValid(desc[index].flags)) return CUDA_ERROR_INVALID_VALUE;
-      if (isHostLocation(desc[index].location.type)) continue;  // the id is ignored
+      if (isHostLocation(desc[index].location.type)) continue;  // the id does not matter
       Device* device = nullptr;
       if (Location::resolve(desc[index].location, device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
     }
@@ -102,7 +102,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
         if (!mapping->grant(grants)) unsettled.push_back(mapping);
       }
     }
-    // Operations that saw more rights than there are now may still run; those that come later fail.
+    // Running operations may still use the old rights. Wait for them; later operations see the new rights.
     for (auto& mapping : unsettled) {
       mapping->waitUntilUnused();
       std::lock_guard lock(space.mutex);

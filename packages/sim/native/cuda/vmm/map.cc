@@ -1,4 +1,4 @@
-// Mapping: memory appears at addresses, the same memory as often as one likes, and goes again.
+// Mapping and unmapping physical memory. The same memory can be mapped several times.
 #include <sys/mman.h>
 
 #include "core/addresses.h"
@@ -13,7 +13,7 @@ namespace shoal {
 Mapping::Mapping(Range reserved, uint64_t base, size_t size, std::shared_ptr<MemoryHandle> handle)
     : base(base), size(size), handle(std::move(handle)), reserved_(reserved) {
   void* at = reinterpret_cast<void*>(base);
-  // A multicast object has no memory of its own: its pages only take what is written, to be passed on.
+  // A multicast object has no memory. Its pages only receive writes, which are then forwarded.
   if (this->handle->physical) this->handle->physical->file->map(0, size, PROT_NONE, at);
 }
 
@@ -51,10 +51,10 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     auto memory = memoryHandles().find(handle);
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
     const size_t available = memory->physical ? memory->physical->size : memory->multicast->size();
-    // As on hardware, memory is mapped as a whole.
+    // As on hardware, only the whole memory can be mapped.
     if (offset != 0 || size != available) return CUDA_ERROR_NOT_SUPPORTED;
     if (!isGranular(ptr)) return CUDA_ERROR_INVALID_VALUE;
-    // Real drivers wait here until the team is complete.
+    // Real drivers block here until the team is complete.
     if (memory->multicast) {
       if (const CUresult status = memory->multicast->waitForTeam()) return status;
     }
@@ -73,8 +73,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
   });
 }
 
-// Work that is queued does not keep the memory: it fails when it comes to it, as on hardware. Work that has begun is
-// waited for.
+// As on hardware, queued work does not keep the mapping and fails when it runs. Unmapping waits for running work.
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   return initialised([&]() -> CUresult {
     AddressSpace& space = addressSpace();
@@ -88,7 +87,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
       }
     }
     for (auto& mapping : leaving) mapping->waitUntilUnused();
-    // Until here the range counts as taken, so nobody has mapped anything over it.
+    // The range stayed reserved up to here, so no other call has mapped over it.
     std::lock_guard lock(space.mutex);
     Reservation* reservation = space.around(ptr, 1);
     for (auto& mapping : leaving) {

@@ -27,7 +27,7 @@ struct Label {
 };
 static_assert(sizeof(Label) <= SharedFile::kLabelBytes);
 
-// Memory by its file, so that an import of what this process has made itself is the same memory, counted once.
+// Physical memory by its file. Importing memory of this process returns the same object, which is counted once.
 struct Known {
   std::mutex mutex;
   std::map<SharedFile::Identity, std::weak_ptr<Physical>> byFile;
@@ -58,7 +58,7 @@ CUresult Location::resolve(const CUmemLocation& location, Device*& device) {
 
 CUresult checkHandleTypes(unsigned types) {
   if ((types & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT)) != 0) return CUDA_ERROR_INVALID_VALUE;
-  // What a driver answers that has no channel for it.
+  // A driver without an IMEX channel returns this code.
   return (types & CU_MEM_HANDLE_TYPE_FABRIC) != 0 && !state().hasFabric ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }
 
@@ -84,7 +84,7 @@ Physical::Physical(Device* device, size_t size, const CUmemAllocationProp& prope
 
 std::shared_ptr<Physical> Physical::create(size_t size, const CUmemAllocationProp& properties, Device* device) {
   if (device != nullptr && !device->arena.count(size)) {
-    // Pools may hold what they do not use.
+    // Pools may hold unused memory.
     trimPoolsOf(device);
     if (!device->arena.count(size)) return nullptr;
   }
@@ -105,7 +105,7 @@ CUresult Physical::open(std::shared_ptr<SharedFile> file, std::shared_ptr<Physic
   if (file->content() != Content::physical) return CUDA_ERROR_NOT_SUPPORTED;
   Label label;
   memcpy(&label, file->label(), sizeof label);
-  // Not made to be shared: somebody guessed the number of a descriptor.
+  // The creator did not allow sharing, so the caller has guessed a descriptor.
   if (label.properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_UNKNOWN;
   if (label.size == 0 || label.size != file->size() || !isGranular(label.size)) return CUDA_ERROR_INVALID_VALUE;
   Device* device = nullptr;
@@ -196,7 +196,7 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
     if (granularity == nullptr || prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
       return CUDA_ERROR_INVALID_VALUE;
-    // As on hardware, nobody looks at the properties here.
+    // As on hardware, the properties do not matter here.
     *granularity = kGranularity;
     return CUDA_SUCCESS;
   });
@@ -211,12 +211,12 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
     if (!isGranular(size)) return CUDA_ERROR_INVALID_VALUE;
     if (size > (size_t{1} << 47)) return CUDA_ERROR_OUT_OF_MEMORY;
     CUmemAllocationProp properties = *prop;
-    // Compression is a hint, and nothing here compresses: the properties tell what was got.
+    // Compression is only a hint. The software device does not compress, and reports that.
     properties.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
     properties.allocFlags.gpuDirectRDMACapable = prop->allocFlags.gpuDirectRDMACapable != 0;
     const unsigned types = static_cast<unsigned>(prop->requestedHandleTypes) & kKnownHandleTypes;
     properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(types);
-    // The host's memory lies on one of its nodes.
+    // Host memory is always on one NUMA node.
     if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST) properties.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
     auto physical = Physical::create(size, properties, device);
     if (!physical) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -1,4 +1,4 @@
-// Physical memory without an address, and the handles by which callers name it and multicast objects.
+// Physical memory without an address, and the handles of physical memory and multicast objects.
 #pragma once
 
 #include <memory>
@@ -15,33 +15,33 @@ constexpr size_t kGranularity = size_t{2} << 20;
 
 inline bool isGranular(uint64_t value) { return value % kGranularity == 0; }
 
-// What a location means here.
+// Interprets a CUmemLocation.
 struct Location {
   static bool isHost(CUmemLocationType type) {
     return type == CU_MEM_LOCATION_TYPE_HOST || type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
   }
-  // CUDA_ERROR_INVALID_DEVICE for a device that is not there; `device` is null for the host.
+  // Returns CUDA_ERROR_INVALID_DEVICE if the device does not exist. `device` is null for the host.
   static CUresult resolve(const CUmemLocation& location, Device*& device);
 };
 
 constexpr unsigned kKnownHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_WIN32 |
                                        CU_MEM_HANDLE_TYPE_WIN32_KMT | CU_MEM_HANDLE_TYPE_FABRIC;
 
-// A bit mask of handle types that memory and multicast objects may be created with.
+// Checks a bit mask of handle types for new memory or a new multicast object.
 CUresult checkHandleTypes(unsigned types);
-// Whether what allows `allowed` may be exported as exactly this type.
+// Checks whether memory created with the types `allowed` may be exported as this one type.
 CUresult checkExport(unsigned allowed, CUmemAllocationHandleType type);
 CUresult checkImport(CUmemAllocationHandleType type);
 
 class Physical {
  public:
-  // Null when the device has not so much left.
+  // Returns null if the device has too little memory left.
   static std::shared_ptr<Physical> create(size_t size, const CUmemAllocationProp& properties, Device* device);
-  // The same object for memory that this process knows already.
+  // Returns the existing object if this process knows the memory already.
   static CUresult open(std::shared_ptr<SharedFile> file, std::shared_ptr<Physical>& physical);
   ~Physical();
 
-  Device* const device;  // null: the host's
+  Device* const device;  // null: host memory
   const size_t size;
   const CUmemAllocationProp properties;
   const std::shared_ptr<SharedFile> file;
@@ -50,29 +50,29 @@ class Physical {
            bool isCounted);
 
  private:
-  const bool isCounted_;  // memory of another process is on that one's account
+  const bool isCounted_;  // false for memory of another process, which counts it
 };
 
 class MulticastObject;
 
-// A handle: counted by the calls that gave it out; one of the two is set.
+// A handle, with a reference count. Either `physical` or `multicast` is set.
 struct MemoryHandle {
   uint64_t number = 0;
   std::shared_ptr<Physical> physical;
   std::shared_ptr<MulticastObject> multicast;
-  unsigned types = 0;  // that it may be exported as; an import as none
+  unsigned types = 0;  // types it may be exported as; none for an import
   int references = 0;  // guarded by the table's mutex below
 };
 
-// Handles are valid while somebody holds a reference; one that is only mapped comes back when its mapping is asked for
-// it.
+// Handles are valid while they have references. A handle that only a mapping keeps becomes valid again when it is
+// retained through the mapping.
 class MemoryHandles {
  public:
   uint64_t add(std::shared_ptr<Physical> physical, unsigned types);
   uint64_t add(std::shared_ptr<MulticastObject> multicast);
   std::shared_ptr<MemoryHandle> find(uint64_t number);
   bool release(uint64_t number);
-  // Makes the handle (valid again and) one reference stronger.
+  // Adds a reference, and makes the handle valid again if necessary.
   void retain(const std::shared_ptr<MemoryHandle>& handle);
 
  private:

@@ -1,4 +1,4 @@
-// Address ranges.
+// Reservation of address ranges.
 #include <algorithm>
 
 #include "core/addresses.h"
@@ -49,7 +49,7 @@ std::vector<std::shared_ptr<Mapping>> AddressSpace::mappingsOf(uint64_t address,
 bool AddressSpace::mappingsIn(uint64_t address, size_t size, std::vector<std::shared_ptr<Mapping>>& inside) {
   Reservation* reservation = size == 0 ? nullptr : around(address, 1);
   if (reservation == nullptr) return false;
-  // As on hardware, only the start has to lie in the reservation.
+  // As on hardware, only the start must be inside the reservation.
   const uint64_t end = address + std::min<uint64_t>(size, reservation->base + reservation->size - address);
   for (auto& [base, mapping] : reservation->mappings) {
     if (base >= end || base + mapping->size <= address) continue;

@@ -14,7 +14,7 @@ const std::shared_ptr<SharedFile>& fileOf(const MemoryHandle& handle) {
   return handle.physical ? handle.physical->file : handle.multicast->file();
 }
 
-// Memory or a multicast object: the label in the file tells.
+// The label in the file says whether it is memory or a multicast object.
 CUresult import(std::shared_ptr<SharedFile> file, CUmemGenericAllocationHandle* handle) {
   if (file->content() == Content::multicast) {
     std::shared_ptr<MulticastObject> multicast;
@@ -65,7 +65,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   });
 }
 
-// There is no dma-buf here; attribute 124 says so.
+// The software device does not support dma-buf, as attribute 124 reports.
 CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType,
                                        unsigned long long flags) {
   return initialised([&]() -> CUresult {

@@ -1,4 +1,4 @@
-// Reserved addresses and what is mapped into them.
+// Reserved addresses and their mappings.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace shoal {
 
 constexpr size_t kDeviceSlots = 64;
 
-// A piece of a reservation with memory behind it. Each device has its own right to it; at first none has any.
+// A mapped piece of a reservation. Each device has its own access right, initially none.
 class Mapping : public Backing {
  public:
   struct Range {
@@ -40,18 +40,19 @@ class Mapping : public Backing {
   bool isRdmaCapable() const override;
 
   unsigned hostRights() const { return hostRights_; }
-  // Gives each its right, and the pages the protection that allows what all may do together.
+  // Sets the rights. The pages get the protection that allows what all devices together may do.
   struct Grant {
-    int device;  // kHost: the host
+    int device;  // kHost for the host
     unsigned rights;
   };
   static constexpr int kHost = -1;
-  // False: others may still use more than is allowed now, so `waitUntilUnused` and then `settle` have to follow.
+  // Returns false if running operations may still use old rights. The caller must then call `waitUntilUnused` and
+  // `settle`.
   bool grant(const std::vector<Grant>& grants);
   void settle();
-  // Nothing new may touch it from now on.
+  // No new operation may use the mapping from now on.
   void leave() { isMapped_ = false; }
-  // Calls that wait do it without the mutex: what they wait for may need calls of other threads.
+  // The caller must not hold the mutex: the operations may depend on calls of other threads.
   void waitUntilUnused() { uses_.waitUntilUnused(); }
 
   const uint64_t base;
@@ -74,7 +75,7 @@ struct Reservation {
   std::map<uint64_t, std::shared_ptr<Mapping>> mappings;
 };
 
-// All calls that look at or change reservations and mappings hold the mutex.
+// Every call that reads or changes reservations or mappings holds the mutex.
 struct AddressSpace final : CountedTable {
   AddressSpace() : CountedTable("address ranges") {}
   size_t count() const override {
@@ -85,13 +86,13 @@ struct AddressSpace final : CountedTable {
   mutable std::mutex mutex;
   std::map<uint64_t, Reservation> reservations;
 
-  // The reservation that holds the whole range, or null.
+  // The reservation that contains the whole range, or null.
   Reservation* around(uint64_t address, size_t size);
-  // Null also while it is being taken away.
+  // Also null while the mapping is being removed.
   std::shared_ptr<Mapping> mappingAt(uint64_t address);
-  // The mappings that fill the range, one behind the other; empty unless they do.
+  // The adjacent mappings that fill exactly this range; empty if there are none.
   std::vector<std::shared_ptr<Mapping>> mappingsOf(uint64_t address, size_t size);
-  // Those that lie in the range; false when the range cuts one, or starts where nothing is reserved.
+  // The mappings inside the range. Returns false if the range cuts a mapping, or if its start is not reserved.
   bool mappingsIn(uint64_t address, size_t size, std::vector<std::shared_ptr<Mapping>>& inside);
 };
 
