@@ -1,12 +1,12 @@
-// Arrays, and what their texels are called here.
+// Arrays, and the runtime's channel formats.
 #include "entry.h"
 
 using namespace shoal::cudart;
 
 namespace {
 
-// Of kinds whose name says all: one, two and four channels of each, in the driver's order, which has no format behind
-// them.
+// These kinds name the type and the number of channels: one, two and four, in the order of the driver's formats. The
+// driver has no format after the last of them.
 constexpr int kFirstNorm = cudaChannelFormatKindUnsignedNormalized8X1,
               kLastNorm = cudaChannelFormatKindSignedNormalized16X4;
 

@@ -1,4 +1,4 @@
-// Copies and fills in two and three dimensions, of memory and of arrays, by the driver's copy in three.
+// Copies and fills of memory and arrays in two and three dimensions. All use the driver's 3-D copy.
 #include "entry.h"
 
 using namespace shoal::cudart;
@@ -6,9 +6,9 @@ using namespace shoal::cudart;
 namespace {
 
 constexpr CUresult kWrongPitch = static_cast<CUresult>(12),
-                   kWrongDirection = static_cast<CUresult>(21);  // of the runtime alone
+                   kWrongDirection = static_cast<CUresult>(21);  // codes that only the runtime has
 
-// One end of a copy: memory with a pitch, or an array. Places are in bytes, rows and slices.
+// One end of a copy: pitched memory, or an array. Positions are in bytes, rows and slices.
 struct End {
   const void* pointer = nullptr;
   size_t pitch = 0, rows = 0;
@@ -16,7 +16,7 @@ struct End {
   size_t x = 0, y = 0, z = 0;
 };
 
-// Arrays lie on the device.
+// Arrays are always device memory.
 CUresult checkEnds(const End& to, const End& from, cudaMemcpyKind kind) {
   if ((to.pointer == nullptr) == (to.array == nullptr) || (from.pointer == nullptr) == (from.array == nullptr))
     return CUDA_ERROR_INVALID_VALUE;
@@ -61,7 +61,7 @@ CUresult copy(const End& to, const End& from, size_t width, size_t height, size_
 End memoryEnd(const void* pointer, size_t pitch) { return {pointer, pitch}; }
 End arrayEnd(cudaArray_t array, size_t x, size_t y) { return {nullptr, 0, 0, array, x, y}; }
 
-// An element of an array is a texel, one of memory a byte. Sizes are those of an array's elements, where there is one.
+// An element of an array is a texel; an element of memory is a byte. If the copy involves an array, sizes count texels.
 CUresult texelBytes(cudaArray_t array, size_t& bytes) {
   bytes = 1;
   if (array == nullptr) return CUDA_SUCCESS;
@@ -86,7 +86,7 @@ CUresult copy3D(const cudaMemcpy3DParms* p, Queue&& queue) {
   return copy(to, from, p->extent.width * unit, p->extent.height, p->extent.depth, p->kind, queue);
 }
 
-// Slices lie apart where the memory has more rows than are filled.
+// Slices are not adjacent if the memory has more rows per slice than the fill.
 template <class Fill>
 CUresult fill3D(const cudaPitchedPtr& at, const cudaExtent& extent, Fill&& fill) {
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-// Devices: what they are, their limits and links.
+// Devices: properties, limits and links.
 #include <cstddef>
 #include <cstring>
 
@@ -11,7 +11,7 @@ static_assert(sizeof(cudaDeviceProp) == 1008 && offsetof(cudaDeviceProp, surface
 
 namespace {
 
-// Fields of cudaDeviceProp that are one attribute of the driver.
+// The fields of cudaDeviceProp that equal one driver attribute.
 struct IntField {
   size_t offset;
   int attribute;
@@ -202,7 +202,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
   return started([&] { return prop == nullptr ? CUDA_ERROR_INVALID_VALUE : describe(*prop, device); });
 }
 
-// The codes are those of the driver.
+// The attribute codes equal the driver's.
 cudaError_t cudaDeviceGetAttribute(int* value, int attr, int device) {
   return started([&] { return cuDeviceGetAttribute(value, attr, device); });
 }

@@ -1,4 +1,4 @@
-// The names of the runtime's error codes and what they say.
+// The names and descriptions of the runtime's error codes.
 #include <algorithm>
 #include <cstddef>
 
@@ -14,7 +14,7 @@ struct Text {
 #define SHOAL_NAME(code) {code, #code},
 constexpr Text kNames[] = {SHOAL_CUDA_ERRORS(SHOAL_NAME)};
 
-// What the driver has no code or other words for.
+// Errors without a driver code, or with other words than the driver's.
 constexpr Text kDescriptions[] = {
     {9, "the configuration of a launch is not valid"},
     {12, "pitch is too large"},
@@ -40,7 +40,7 @@ constexpr Text kDescriptions[] = {
 
 constexpr char kUnknown[] = "unrecognized error code";
 
-// In a table that is in order of the codes; null for a code that is not there.
+// Searches a table that is sorted by code. Returns null for an unknown code.
 template <size_t N>
 const char* find(const Text (&table)[N], int code) {
   const auto* found =

@@ -1,4 +1,4 @@
-// Libraries and their kernels, and launches, which are those of the driver: a `cudaKernel_t` is a `CUkernel`.
+// Libraries, kernels and launches, all of the driver: a `cudaKernel_t` is a `CUkernel`.
 #include "entry.h"
 
 using namespace shoal::cudart;
@@ -7,7 +7,7 @@ namespace {
 
 CUfunction function(const void* kernel) { return static_cast<CUfunction>(const_cast<void*>(kernel)); }
 
-// Of a kernel on the current device.
+// A kernel, and the current device.
 struct Asked {
   CUkernel kernel;
   CUresult status = CUDA_SUCCESS;

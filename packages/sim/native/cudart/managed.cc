@@ -1,4 +1,4 @@
-// Managed memory, which is the driver's.
+// Managed memory, through the driver.
 #include "entry.h"
 
 using namespace shoal::cudart;

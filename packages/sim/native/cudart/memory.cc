@@ -1,4 +1,4 @@
-// Linear and page-locked memory, copies, fills, and what a pointer points to.
+// Linear and page-locked memory, copies, fills, and attributes of pointers.
 #include <cstring>
 
 #include "entry.h"
@@ -9,7 +9,7 @@ static_assert(sizeof(cudaPointerAttributes) == 88);
 
 namespace {
 
-// Which memory a pointer is of, by the driver's word: unregistered, host, device, managed.
+// The kind of memory behind a pointer, as the driver reports it.
 enum class Kind { unregistered = 0, host = 1, device = 2, managed = 3 };
 
 Kind kindOf(const void* pointer, int* device = nullptr) {
@@ -57,7 +57,7 @@ CUresult shoal::cudart::checkDirection(const void* dst, const void* src, cudaMem
   return isContradicted ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// Unlike the driver's, zero bytes are no error.
+// Unlike in the driver, a size of zero is not an error.
 cudaError_t cudaMalloc(void** devPtr, size_t size) {
   return onDevice([&]() -> CUresult {
     if (devPtr == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -118,7 +118,7 @@ cudaError_t cudaHostUnregister(void* ptr) {
   return onDevice([&] { return cuMemHostUnregister(ptr); });
 }
 
-// Memory that CUDA does not know is no error.
+// Memory that CUDA does not know is not an error here.
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* ptr) {
   return onDevice([&]() -> CUresult {
     if (attributes == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -182,7 +182,7 @@ SHOAL_RT_TWIN(cudaMemset2DAsync, _ptsz,
               cuMemsetD2D8Async(address(devPtr), pitch, SHOAL_BYTE, width, height, stream),
               cuMemsetD2D8Async_ptsz(address(devPtr), pitch, SHOAL_BYTE, width, height, stream))
 
-// The one function that gives a structure, and has no status.
+// The only function that returns a structure, and therefore no status.
 cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind f) {
   return {x, y, z, w, f};
 }

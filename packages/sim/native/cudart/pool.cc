@@ -1,4 +1,4 @@
-// Memory pools, and memory and events between processes: those of the driver.
+// Memory pools, and IPC of memory and events, through the driver.
 #include "entry.h"
 
 using namespace shoal::cudart;

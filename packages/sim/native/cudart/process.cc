@@ -1,4 +1,4 @@
-// What concerns the process: ranges for a profiler, logs, the driver's own functions, objects that graphs keep.
+// Functions of the whole process: profiler ranges, logs, driver entry points, user objects.
 #include "entry.h"
 
 using namespace shoal::cudart;
@@ -29,7 +29,7 @@ cudaError_t cudaLogsDumpToMemory(cudaLogIterator* iterator, char* buffer, size_t
 
 namespace {
 
-// Unlike the driver's, cudaEnableDefault means the mode that the program was built for, which a library does not know.
+// cudaEnableDefault means the default-stream mode that the program was compiled with, which a library cannot know.
 CUresult entryPoint(const char* symbol, void** funcPtr, unsigned version, unsigned long long flags,
                     cudaDriverEntryPointQueryResult* driverStatus) {
   CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;

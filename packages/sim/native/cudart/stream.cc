@@ -1,4 +1,4 @@
-// Streams and events, which are those of the driver.
+// Streams and events, through the driver.
 #include "entry.h"
 
 using namespace shoal::cudart;

@@ -1,4 +1,4 @@
-// Textures and surfaces: the driver's, told in other words.
+// Textures and surfaces: converts the runtime's structures to the driver's.
 #include <cstring>
 
 #include "entry.h"

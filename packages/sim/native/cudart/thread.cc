@@ -1,4 +1,4 @@
-// The current device and the last error of each thread, and the primary contexts that the runtime holds.
+// The current device and the last error of each thread, and the primary contexts that the runtime retains.
 #include <mutex>
 #include <vector>
 
@@ -18,7 +18,7 @@ ThreadState& thread() {
   return state;
 }
 
-// By device: whether the runtime has retained the primary context.
+// Per device: true if the runtime has retained the primary context.
 std::mutex mutex;
 std::vector<bool>& retained() {
   static auto* devices = new std::vector<bool>();
@@ -44,7 +44,7 @@ CUresult primaryContext(int device, CUcontext& context) {
   std::lock_guard lock(mutex);
   auto& devices = retained();
   if (devices.size() <= static_cast<size_t>(device)) devices.resize(static_cast<size_t>(device) + 1);
-  // A reset leaves what was retained to be given back.
+  // After a reset, the runtime's reference must still be released.
   if (devices[static_cast<size_t>(device)] && !isActive(device)) {
     devices[static_cast<size_t>(device)] = false;
     cuDevicePrimaryCtxRelease_v2(device);

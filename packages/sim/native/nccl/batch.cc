@@ -1,4 +1,4 @@
-// How a communicator queues what one group asked of it on one stream, and carries it out.
+// Batches: a communicator queues the operations of one group on one stream, and runs them together.
 #include <algorithm>
 #include <cstring>
 
@@ -41,7 +41,7 @@ ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
     ++captured_;
     return ncclSuccess;
   }
-  // The number is taken under the lock that also covers queueing, so numbers and stream order agree.
+  // Take the number under the same lock that covers queueing, so that numbers and stream order agree.
   std::lock_guard lock(mutex_);
   std::vector<uint64_t> booked = book(*batch);
   const CUresult status = shoalSimEnqueue(stream, &Communicator::runBatch, &Communicator::discardBatch, batch.get(),
@@ -58,7 +58,7 @@ ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
 
 namespace {
 
-// What frees memory must not run on a stream, which would wait for itself.
+// Counts stream work on this thread. Freeing memory from stream work would make the stream wait for itself.
 thread_local int streamDepth = 0;
 struct OnStream {
   OnStream() { ++streamDepth; }
@@ -69,7 +69,7 @@ struct OnStream {
 
 bool isOnStream() { return streamDepth != 0; }
 
-// A launch of a graph is one more call, at its place among the others.
+// Each launch of a graph counts as one more call, in order with the other calls.
 void* Communicator::startCaptured(void* userData) {
   const auto& captured = *static_cast<const Batch*>(userData);
   auto batch = std::make_unique<Batch>(captured);
@@ -88,7 +88,7 @@ void Communicator::releaseCaptured(void* userData) {
   own.changed_.notify_all();
 }
 
-// The signals that are waited for are booked in the order of the calls, with the mutex held.
+// Reserves the signals that the batch waits for, in call order. The caller holds the mutex.
 std::vector<uint64_t> Communicator::book(Batch& batch) const {
   std::vector<uint64_t> booked = bookedSignals_;
   booked.resize(static_cast<size_t>(ranks()));
@@ -119,7 +119,7 @@ void Communicator::discardBatch(void* userData) {
 void Communicator::run(const Batch& batch) {
   Endpoint& endpoint = this->endpoint();
   if (batch.isOrdered) {
-    // A communicator's work runs in the order in which it was queued, whatever the streams.
+    // The work of a communicator runs in the order in which it was queued, even across streams.
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return executed_ >= batch.number || endpoint.isStopped(); });
   }
@@ -137,8 +137,8 @@ void Communicator::run(const Batch& batch) {
   finished(batch);
 }
 
-// What needs nobody's help comes first, what waits for signals last, so that ranks of equal groups never wait for each
-// other.
+// Run operations that need no other rank first, and waits for signals last. Otherwise ranks with equal groups could
+// wait for each other.
 ncclResult_t Communicator::runTasks(const Batch& batch) {
   Endpoint& endpoint = this->endpoint();
   ncclResult_t result = ncclSuccess;

@@ -6,7 +6,7 @@ namespace shoal::nccl {
 
 namespace {
 
-// Mapped memory of another device, as that of a peer's window, which this device was given the right to.
+// True for mapped memory of another device that this device has access to, such as a peer's window.
 bool mayUse(int device, CUdeviceptr address) {
   CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
   unsigned long long flags = 0;
@@ -27,7 +27,7 @@ ncclResult_t checkBuffer(const Communicator& communicator, const char* function,
   if (buffer == nullptr) return problem(ncclInvalidArgument, "%s: %s is NULL", function, name);
   const auto begin = reinterpret_cast<CUdeviceptr>(buffer);
   size_t checked = 0;
-  // A buffer may lie over several mappings side by side.
+  // A buffer may cross several adjacent mappings.
   do {
     const CUdeviceptr address = begin + checked;
     CUdeviceptr start = 0;
@@ -40,7 +40,7 @@ ncclResult_t checkBuffer(const Communicator& communicator, const char* function,
     void* answers[] = {&start, &size, &type, &isManaged, &device};
     CUresult status = cuPointerGetAttributes(5, wanted, answers, address);
     if (status != CUDA_SUCCESS) return cudaProblem(status, "cuPointerGetAttributes");
-    // The range of mapped memory is what was reserved, with or without memory.
+    // For mapped memory, the driver reports the reserved range, which may be partly unmapped.
     const bool hasMapping = isMapped(reinterpret_cast<void*>(address));
     if (hasMapping) {
       CUpointer_attribute mapping[] = {CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
@@ -58,7 +58,7 @@ ncclResult_t checkBuffer(const Communicator& communicator, const char* function,
       return problem(ncclInvalidArgument, "%s: %s is memory of device %d, the communicator works on device %d",
                      function, name, device, communicator.device);
     }
-    // Only what cuMemMap put there is continued by what lies behind; other memory ends where it ends.
+    // Only mappings of cuMemMap can continue each other. Any other allocation must contain the whole buffer.
     if (checked + size - (address - start) < bytes && !hasMapping) {
       return problem(ncclInvalidArgument, "%s: %s needs %zu bytes, its allocation ends after %zu", function, name,
                      bytes, checked + static_cast<size_t>(size - (address - start)));

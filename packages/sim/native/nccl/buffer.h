@@ -1,15 +1,15 @@
-// Checks of the buffers that operations are given.
+// Checks the buffers of operations.
 #pragma once
 
 #include "communicator.h"
 
 namespace shoal::nccl {
 
-// The whole buffer must be live memory that the communicator's device owns, or pinned or managed memory.
+// The whole buffer must be live memory: of the communicator's device, pinned, or managed.
 ncclResult_t checkBuffer(const Communicator& communicator, const char* function, const char* name, const void* buffer,
                          size_t bytes);
 
-// Whether memory that cuMemMap or ncclMemAlloc put there lies here.
+// True if memory of cuMemMap or ncclMemAlloc is mapped at this address.
 bool isMapped(const void* address);
 
 }  // namespace shoal::nccl

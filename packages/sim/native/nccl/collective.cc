@@ -31,7 +31,7 @@ const Description& descriptionOf(Endpoint& endpoint, int rank) {
   return endpoint.segment->slot(rank).descriptions[endpoint.step & 1];
 }
 
-// Every rank compares with rank 0, so either all go on or all fail.
+// Every rank compares its call with rank 0's, so that either all ranks continue or all fail.
 ncclResult_t checkAgreement(Endpoint& endpoint) {
   const Description& first = descriptionOf(endpoint, 0);
   for (int rank = 1; rank < endpoint.ranks; ++rank) {
@@ -62,9 +62,9 @@ void reduceInto(Endpoint& endpoint, const Task& task, const Reducible& from, voi
   reduce({task.type, task.reducer, endpoint.ranks, from.inputs, from.scalars, outputs, outputCount, count});
 }
 
-// ---- within a process: ranks read each other's buffers
+// ---- within a process: ranks read each other's buffers directly
 
-// The work of one rank between the two barriers. No rank writes where another still reads: see each case.
+// The work of one rank between the two barriers. No rank may write where another rank still reads; each case says why.
 void workDirectly(Endpoint& endpoint, const Task& task) {
   const int ranks = endpoint.ranks, rank = endpoint.rank;
   const size_t element = bytesOf(task.type), bytes = task.count * element;
@@ -78,7 +78,7 @@ void workDirectly(Endpoint& endpoint, const Task& task) {
   };
   switch (task.kind) {
     case TaskKind::allReduce: {
-      // Each rank reduces one slice for everybody. In place, only this rank touches that slice of any buffer.
+      // Each rank reduces one slice for all ranks. In place, only this rank touches that slice of any buffer.
       const size_t lines = (task.count + 63) / 64,
                    share = (lines + static_cast<size_t>(ranks) - 1) / static_cast<size_t>(ranks) * 64;
       const size_t start = std::min(share * static_cast<size_t>(rank), task.count),
@@ -97,14 +97,14 @@ void workDirectly(Endpoint& endpoint, const Task& task) {
       return reduceInto(endpoint, task, from, &output, 1, task.count);
     }
     case TaskKind::reduceScatter: {
-      // In place, this rank writes the one part of its own buffer that only it reads.
+      // In place, this rank only writes the part of its own buffer that no other rank reads.
       gather(bytes * static_cast<size_t>(rank));
       void* output = task.recv;
       return reduceInto(endpoint, task, from, &output, 1, task.count);
     }
     case TaskKind::broadcast: return copy(task.recv, send(task.root), bytes);
     case TaskKind::allGather:
-      // In place, a rank's own part is both what it sends and where it belongs, and nobody writes it.
+      // In place, a rank's own part is both its source and its destination, and no rank writes it.
       for (int other = 0; other < ranks; ++other)
         copy(at(task.recv, bytes * static_cast<size_t>(other)), send(other), bytes);
       return;
@@ -128,7 +128,7 @@ ncclResult_t runDirectly(Endpoint& endpoint, const Task& task) {
   Task own = task;
   std::vector<char> copied;
   if (task.kind == TaskKind::allToAll && task.send == task.recv) {
-    // In place every part would be overwritten while it is still to be read.
+    // In place, every part would be overwritten before all ranks have read it.
     const size_t bytes = sendElements(task, endpoint.ranks, endpoint.rank) * bytesOf(task.type);
     copied.assign(static_cast<const char*>(task.send), static_cast<const char*>(task.send) + bytes);
     own.send = copied.data();
@@ -155,7 +155,7 @@ ncclResult_t runDirectly(Endpoint& endpoint, const Task& task) {
 
 // ---- between processes: data passes through shared memory in chunks
 
-// How a collective is cut: each rank stages `pieces` stretches of up to `length` elements for each chunk.
+// The division of a collective: for each chunk, each rank stages `pieces` pieces of up to `length` elements.
 int piecesOf(const Task& task, int ranks) {
   const bool isCut =
       task.kind == TaskKind::reduceScatter || task.kind == TaskKind::allToAll || task.kind == TaskKind::scatter;
@@ -172,7 +172,7 @@ void readStaged(Endpoint& endpoint, const Task& task, size_t start, size_t lengt
   const auto staged = [&](int of, int piece) {
     return endpoint.segment->staging(of, parity) + pieceBytes * static_cast<size_t>(piece);
   };
-  // Where this chunk of another rank's part belongs in the receive buffer.
+  // The address of this chunk of another rank's part in the receive buffer.
   const auto place = [&](int part) {
     return at(task.recv, (task.count * static_cast<size_t>(part) + start) * element);
   };
@@ -205,14 +205,14 @@ void readStaged(Endpoint& endpoint, const Task& task, size_t start, size_t lengt
   }
 }
 
-// One barrier a chunk is enough: a buffer is written again two steps later, and by then everybody has passed the
-// barrier of the step between, so has read it.
+// One barrier per chunk is enough. A buffer is written again two steps later. By that time, every rank has passed the
+// barrier of the step between, and has therefore read the buffer.
 ncclResult_t runStaged(Endpoint& endpoint, const Task& task) {
   const int pieces = piecesOf(task, endpoint.ranks);
   const size_t element = bytesOf(task.type);
   const size_t pieceBytes = endpoint.segment->stagingBytes() / static_cast<size_t>(pieces) / 64 * 64;
   const size_t most = pieceBytes / element;
-  // In place, part of the send buffer may be received into before it has been staged.
+  // In place, part of the send buffer may be overwritten before it was staged.
   std::vector<char> copied;
   const void* send = task.send;
   if (stages(task, endpoint.rank) &&

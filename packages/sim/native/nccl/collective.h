@@ -1,4 +1,4 @@
-// The collectives, run by one rank on its stream's thread.
+// The collectives. Each rank runs its part on its stream's thread.
 #pragma once
 
 #include "endpoint.h"

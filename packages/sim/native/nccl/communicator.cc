@@ -15,7 +15,7 @@ namespace {
 struct Registry {
   std::shared_mutex mutex;
   std::unordered_map<uint64_t, std::shared_ptr<Communicator>> communicators;
-  uint64_t next = (uint64_t{8} << 44) + 0x1000;  // never used twice
+  uint64_t next = (uint64_t{8} << 44) + 0x1000;  // handles are never reused
 };
 
 Registry& registry() {
@@ -88,7 +88,7 @@ ncclResult_t Communicator::injectFault(const char* function, bool isOperation) {
   const auto isOver = [&] { return isOperation ? endpoint.isStopped() : endpoint.isAborted(); };
   switch (shoal::nccl::injectFault(function, endpoint.rank, isOver, code)) {
     case FaultKind::none: return ncclSuccess;
-    case FaultKind::hang: hang(isOver); return ncclInternalError;  // nobody is told: it was stopped
+    case FaultKind::hang: hang(isOver); return ncclInternalError;  // the caller of an aborted operation sees no error
     case FaultKind::error: break;
   }
   const std::string text =
@@ -125,7 +125,8 @@ ncclResult_t Communicator::join(std::shared_ptr<Endpoint> endpoint, const char* 
 }
 
 void Communicator::settle(ncclResult_t result) {
-  // Whoever waits is told at once; then only a communicator that never came up is none.
+  // A blocking caller gets the error as the result of its call. The communicator itself only fails if it was never
+  // ready.
   if (result != ncclSuccess && (state_ == State::initialising || !config.isBlocking)) fail(result, lastProblem());
   if (state_ == State::initialising) state_ = result == ncclSuccess ? State::ready : State::failed;
   --jobs_;
@@ -180,7 +181,7 @@ void Communicator::end(bool aborts) {
     endpoint = endpoint_;
     if (aborts && endpoint != nullptr) endpoint->abort();
     changed_.notify_all();
-    // Whoever aborts a communicator that is being destroyed ends that wait.
+    // An abort during a destroy only ends the waiting of the destroy.
     if (isEnding_) return;
     isEnding_ = true;
   }
@@ -234,7 +235,7 @@ ncclResult_t Communicator::asyncError() {
 ncclResult_t Communicator::suspend() {
   waitForBatches();
   isSuspended_ = true;
-  // The memory is everybody's: the last to suspend gives it back.
+  // All ranks share the staging memory, so the last rank to suspend releases it.
   Control& control = endpoint_->segment->control();
   if (control.suspended.fetch_add(1) + 1 == static_cast<uint32_t>(ranks())) endpoint_->segment->releaseStaging();
   return ncclSuccess;
@@ -246,7 +247,7 @@ ncclResult_t Communicator::resume() {
     return problem(ncclSystemError, "ncclCommResume: %s", reason.c_str());
   endpoint_->segment->control().suspended.fetch_sub(1);
   isSuspended_ = false;
-  // Only when nobody gives memory back any more may anybody use it.
+  // No rank may use the memory before all ranks have resumed.
   const char own = 1;
   char all[kMaxRanks];
   return endpoint_->exchange(&own, sizeof own, all, "ncclCommResume");

@@ -1,4 +1,4 @@
-// A communicator: one rank of a group of ranks, its queued batches and what was made with it.
+// A communicator: one rank of a group, its queued batches, and the objects made with it.
 #pragma once
 
 #include <atomic>
@@ -19,15 +19,15 @@ namespace shoal::nccl {
 
 class Communicator;
 
-// What one group queued for one rank on one stream. Runs as a single piece of device work.
+// The operations of one group for one rank on one stream. They run as a single piece of device work.
 struct Batch {
   std::shared_ptr<Communicator> communicator;
   std::vector<Task> tasks;
   uint64_t number = 0;
-  bool isOrdered = true;  // one-sided operations keep only the order of their stream
+  bool isOrdered = true;  // false for one-sided operations, which only keep the order of their stream
 };
 
-// The device a rank works on.
+// The device that a rank works on.
 struct Place {
   CUcontext context = nullptr;
   int device = 0;
@@ -41,31 +41,31 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   static std::shared_ptr<Communicator> create(const Place& place, const Config& config);
   Communicator(const Place& place, const Config& config);
 
-  // Checks the handle; `problem` has been told when it is not one.
+  // Looks up a handle. If it is invalid, records the problem.
   static ncclResult_t find(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator);
-  // The same, and nothing is in progress; the communicator may have failed.
+  // Also requires that nothing is in progress. The communicator may have failed.
   static ncclResult_t findSettled(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator);
-  // The same, and the communicator has not failed.
+  // Also requires that the communicator has not failed.
   static ncclResult_t findSound(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator);
-  // The same, and the communicator must be able to take work.
+  // Also requires that the communicator accepts work.
   static ncclResult_t findReady(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator);
-  // One that a new communicator can be made from: it may also have been revoked.
+  // Finds a communicator that new ones can be made from. It may also be revoked.
   static ncclResult_t findParent(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator);
   ncclComm_t handle() const { return reinterpret_cast<ncclComm_t>(handle_); }
 
-  // Shows up, without waiting. `function` is what a fault may have been asked for in, null: there is none.
+  // Attaches this rank, without waiting for the others. `function` is the name to inject faults for; null injects none.
   ncclResult_t attach(std::shared_ptr<Endpoint> endpoint, const char* function, int identifiers);
-  // The same, and waits for the other ranks. `identifiers` is the number of unique ids they come with.
+  // Attaches, and waits for the other ranks. `identifiers` is the number of unique ids that the ranks use.
   ncclResult_t join(std::shared_ptr<Endpoint> endpoint, const char* function, int identifiers);
-  // Brackets what happens in the background; meanwhile the communicator is in progress.
+  // begin() and settle() enclose a background job. The communicator is in progress in between.
   void begin() { ++jobs_; }
   void settle(ncclResult_t result);
-  // It will not happen.
+  // The job will not run.
   void forgo();
-  // Its part of a group could not be queued: the ranks that wait for it stop.
+  // Called if its part of a group could not be queued. Stops the ranks that wait for it.
   void breakOff(ncclResult_t result);
-  // Writes results of a job to the caller's memory. After an abort nobody waits for them, the memory may be gone, and
-  // nothing is written; then false.
+  // Writes a job's results to the caller's memory. After an abort, no caller waits and the memory may be freed, so
+  // nothing is written and the function returns false.
   template <class Write>
   bool handOut(Write&& write) {
     std::lock_guard lock(mutex_);
@@ -74,17 +74,17 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     return true;
   }
 
-  // Injects a fault that was asked for; what it leaves to be answered.
+  // Injects the fault that was requested for this function. Returns the result that the caller must return.
   ncclResult_t injectFault(const char* function, bool isOperation = false);
 
   // Queues tasks as one batch on the stream.
   ncclResult_t enqueue(std::vector<Task> tasks, CUstream stream);
   void waitForBatches();
-  // As NCCL does: a communicator ends after the graphs that have captured its operations.
+  // As in NCCL, a communicator lives until the graphs with its operations are destroyed.
   void waitForGraphs();
   ncclResult_t finalise();
   void revoke();
-  // Ends the life of the handle. With `aborts`, pending work is given up first.
+  // Ends the communicator and its handle. With `aborts`, cancels pending work first.
   void end(bool aborts);
 
   ncclResult_t asyncError();
@@ -92,34 +92,34 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool isSuspended() const { return isSuspended_; }
   ncclResult_t suspend();
   ncclResult_t resume();
-  // Why the communicator has failed.
+  // The reason for the failure of the communicator.
   std::string failureText();
 
   ncclResult_t createPreMulSum(ncclDataType_t type, const void* scalar, ncclScalarResidence_t residence, int& op);
   ncclResult_t destroyPreMulSum(int op);
-  // Fills in what the operation means; `op` may be one made by createPreMulSum.
+  // Fills in the reduction of the task. `op` may come from createPreMulSum.
   ncclResult_t resolve(int op, ncclDataType_t type, Task& task);
 
-  // An id for ranks that are to be added; there is one at a time, until they have been.
+  // Creates an id for ranks to be added. Only one can be pending, until these ranks were added.
   ncclResult_t makeGrowIdentifier(ncclUniqueId& id);
   bool isGrowIdentifier(uint64_t key);
   void consumeGrowIdentifier();
-  // How often a communicator has been made without these ranks before.
+  // The number of earlier communicators that were made without exactly these ranks.
   uint32_t countShrinks(const std::set<int>& excluded);
 
   void addWindow(const std::shared_ptr<Window>& window);
   void removeWindow(const std::shared_ptr<Window>& window);
-  // What device communicators have on this rank.
+  // The memory of device communicators on this rank.
   void addDeviceMemory(const std::shared_ptr<Window>& window, void* memory);
   bool removeDeviceMemory(ncclWindow_t window);
   uint64_t deviceMemoryBytes();
-  // The window in which memory of this rank lies, null when there is none.
+  // The window that contains memory of this rank, or null.
   std::shared_ptr<Window> windowAround(const void* address, size_t bytes);
 
   ncclResult_t registerBuffer(const void* buffer, size_t bytes, void** handle);
   ncclResult_t deregisterBuffer(void* handle);
 
-  // Only for communicators that have come up.
+  // Only for communicators that have an endpoint.
   Endpoint& endpoint() const { return *endpoint_; }
   const std::shared_ptr<Endpoint>& sharedEndpoint() const { return endpoint_; }
   int ranks() const { return endpoint_->ranks; }
@@ -133,7 +133,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   struct PreMulSum {
     ncclDataType_t type;
     uint64_t scalar;
-    const void* address;  // null: the scalar is in `scalar`
+    const void* address;  // null: the value is in `scalar`
   };
   static void* startCaptured(void* userData);
   static void releaseCaptured(void* userData);
@@ -150,7 +150,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::atomic<State> state_{State::initialising};
   std::atomic<int> asyncError_{ncclSuccess};
   std::atomic<int> jobs_{0};
-  std::atomic<uint64_t> settlesAt_{0};  // a non-blocking communicator is in progress for a moment after it took work
+  // a non-blocking communicator stays in progress for a moment after it accepts work
+  std::atomic<uint64_t> settlesAt_{0};
   std::atomic<bool> isSuspended_{false}, isAborted_{false};
   std::shared_ptr<Endpoint> endpoint_;
 
@@ -164,18 +165,18 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::set<std::shared_ptr<Window>> windows_;
   std::map<ncclWindow_t, std::pair<std::shared_ptr<Window>, void*>> deviceMemory_;
   std::vector<uint64_t> bookedSignals_;
-  uint64_t captured_ = 0;   // operations in graphs
-  uint64_t unordered_ = 0;  // batches that are on their way, but not in the order of the others
+  uint64_t captured_ = 0;   // operations captured in graphs
+  uint64_t unordered_ = 0;  // batches in flight without an order relative to other batches
   std::set<uint64_t> growKeys_;
   std::map<std::set<int>, uint32_t> shrinks_;
   std::set<void*> registrations_;
   uint64_t nextRegistration_ = 1;
 };
 
-// Whether this thread is that of a stream, at work for a communicator.
+// True if this thread runs stream work of a communicator.
 bool isOnStream();
 
-// Makes a communicator's context current for a scope.
+// Makes the communicator's context current until the end of the scope.
 class ScopedContext {
  public:
   explicit ScopedContext(CUcontext context) : status(cuCtxPushCurrent_v2(context)) {}

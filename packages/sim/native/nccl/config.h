@@ -1,4 +1,4 @@
-// The configuration of a communicator, of whatever version the caller's structure is.
+// The configuration of a communicator, read from any version of the caller's structure.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct Config {
   std::string name;
 };
 
-// Members that are undefined, or that the structure does not have, stay as they are in `config`.
+// Members that are undefined or missing in the caller's structure keep their value in `config`.
 ncclResult_t readConfig(const ncclConfig_t* given, Config& config);
 
 }  // namespace shoal::nccl

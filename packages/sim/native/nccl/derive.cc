@@ -1,4 +1,4 @@
-// Communicators that are made from others.
+// Communicators made from other communicators: split, shrink, grow.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -16,7 +16,7 @@ namespace {
 
 enum class Derivation : uint32_t { split = 1, shrink = 2, grow = 3 };
 
-// What each rank says about the communicator that is to be made.
+// What each rank tells the other ranks about the new communicator.
 struct DeriveRequest {
   Derivation kind;
   int32_t color, key;
@@ -33,7 +33,7 @@ uint64_t mix(uint64_t a, uint64_t b) {
   return value ^ value >> 32;
 }
 
-// The child's ranks connect under a key that follows from the parent's.
+// Connects the ranks of the child under a key derived from the parent's key.
 ncclResult_t connectChild(const char* function, Communicator& parent, Communicator& child, uint64_t salt,
                           const std::vector<int>& members) {
   const auto& origin = parent.sharedEndpoint();
@@ -91,7 +91,7 @@ ncclResult_t shrink(Communicator& parent, Communicator& child, const std::set<in
   return connectChild("ncclCommShrink", parent, child, salt, members);
 }
 
-// As a rank that is there already: one of them has the id and tells the others.
+// For an existing rank. One of them has the unique id and passes it to the others.
 ncclResult_t grow(Communicator& parent, Communicator& child, int ranks, const ncclUniqueId* id) {
   constexpr char function[] = "ncclCommGrow";
   if (const ncclResult_t result = parent.injectFault("ncclCommGrow")) return result;
@@ -123,8 +123,8 @@ Config configOf(const Communicator& parent, const ncclConfig_t* given) {
   return given == nullptr ? parent.config : Config();
 }
 
-// Runs `make` for a new communicator, if there is to be one, and hands out its handle: at once where the call waits or
-// the communicator is made of nothing, else when there is one.
+// Runs `make` for the new communicator, if there is one, and writes its handle. A blocking call, or one without a
+// parent, writes the handle at once; otherwise it is written when the communicator is ready.
 template <class Make>
 ncclResult_t derive(std::shared_ptr<Communicator> parent, const Place& place, const Config* config, ncclComm_t* out,
                     Make make) {
@@ -138,7 +138,7 @@ ncclResult_t derive(std::shared_ptr<Communicator> parent, const Place& place, co
   if (child != nullptr) job.communicators.push_back(child);
   job.run = [=] {
     const ncclResult_t result = make(parent.get(), child.get());
-    // Where there is none, the caller has been told so already.
+    // If there is no new communicator, the caller's handle is null already.
     if (!isLate || child == nullptr || result != ncclSuccess || parent->handOut([&] { *out = handle; })) return result;
     child->end(true);
     return ncclInternalError;

@@ -1,4 +1,4 @@
-// The host side of the device API: properties, teams, what a device communicator needs, and device communicators.
+// The host side of the device API: properties, teams, requirements, and device communicators.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -14,7 +14,7 @@ using namespace shoal::nccl;
 
 namespace {
 
-constexpr size_t kHandleBytes = 128;  // a resource handle counts in these
+constexpr size_t kHandleBytes = 128;  // resource handles count in units of this size
 
 uint32_t reciprocal(int divisor) { return static_cast<uint32_t>((uint64_t{1} << 32) / static_cast<uint64_t>(divisor)); }
 
@@ -61,7 +61,7 @@ ncclResult_t checkRequirement(const char* function, bool isGood, const void* han
   return ncclSuccess;
 }
 
-// What a device communicator has: memory that all ranks know of each other, and where in it everything is.
+// The layout of a device communicator's memory, which all ranks can address.
 struct Layout {
   size_t bytes = 0;
   uint32_t signals = 0, counters = 0;
@@ -75,7 +75,8 @@ struct Layout {
   }
 };
 
-// A copy: it is looked at when the caller's lists may be gone. What they point to must stay, for it is written to.
+// A copy, because the job reads it when the caller's lists may be freed. The objects they point to must stay valid,
+// because the job writes to them.
 struct Required {
   ncclDevCommRequirements_t all = {};
   std::vector<ncclDevResourceRequirements_t> resources;
@@ -165,10 +166,10 @@ ncclResult_t create(Communicator& communicator, const Required& copy, ncclDevCom
     const CUresult cleared = cuMemsetD8_v2(reinterpret_cast<CUdeviceptr>(memory), 0, bytes);
     if (cleared != CUDA_SUCCESS) result = cudaProblem(cleared, "cuMemsetD8");
   }
-  // Ranks that ask for different things would have different layouts.
+  // Every rank must have the same requirements, or the layouts would differ.
   std::shared_ptr<Window> window;
   result = Window::make(communicator, function, memory, bytes, NCCL_WIN_COLL_SYMMETRIC, window, result);
-  // All ranks have it or none has.
+  // Either all ranks have a multicast address or none has.
   if (result == ncclSuccess && copy.wantsMultimem && window->multicast() == nullptr) {
     window->withdraw();
     window.reset();
@@ -180,7 +181,7 @@ ncclResult_t create(Communicator& communicator, const Required& copy, ncclDevCom
   }
   communicator.addDeviceMemory(window, memory);
   made.resourceWindow = window->handle();
-  // So that a rank's own memory is where a kernel computes it to be.
+  // These values place a rank's own memory where a kernel computes it to be.
   made.resourceWindow_inlined.stride4G = 1;
   made.resourceWindow_inlined.lsaFlatBase =
       reinterpret_cast<char*>(reinterpret_cast<uint64_t>(memory) - (static_cast<uint64_t>(made.lsaRank) << 32));
@@ -225,7 +226,7 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* prop
 }
 
 ncclTeam_t ncclTeamWorld(ncclComm_t comm) { return team("ncclTeamWorld", comm, worldOf); }
-// All ranks are on one machine and reach each other's memory.
+// All ranks are on one machine and can address each other's memory.
 ncclTeam_t ncclTeamLsa(ncclComm_t comm) { return team("ncclTeamLsa", comm, worldOf); }
 ncclTeam_t ncclTeamRail(ncclComm_t comm) {
   return team("ncclTeamRail", comm,
@@ -238,7 +239,7 @@ int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank) {
   return rankToWorld("ncclTeamRankToLsa", comm, team, rank);
 }
 
-// Elements are passed in words of eight bytes.
+// Elements are sent in words of eight bytes.
 int ncclLLA2ACalcSlots(int maxElts, int maxEltSize) { return maxElts * ((maxEltSize + 7) / 8); }
 
 ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle_t* outHandle,

@@ -88,7 +88,7 @@ ncclResult_t Endpoint::waitForAll() {
     }
   }
   for (int other = 0; other < ranks; ++other) {
-    // Whoever left properly had come up before; whoever aborted was here, but is of no use.
+    // A rank that left properly was ready before. A rank that aborted was attached, but cannot take part.
     const char* how = nullptr;
     const bool hasLeft = segment->slot(other).state.load() == static_cast<uint32_t>(RankState::left);
     if (other == rank || hasLeft || !isGone(other, false, how) || strcmp(how, "left the communicator") == 0) continue;
@@ -140,8 +140,8 @@ ncclResult_t Endpoint::barrier() {
                    [&] { return control.generation.load() != generation; });
 }
 
-// A rank's words are written again two exchanges later. By then everybody has spoken in the one between, so has heard
-// them.
+// A rank's words are overwritten two exchanges later. By that time, all ranks have taken part in the exchange between,
+// and have therefore read them.
 ncclResult_t Endpoint::exchange(const void* words, size_t bytes, void* all, const char* what, uint32_t* numberOut) {
   std::lock_guard lock(exchanging_);
   const uint32_t number = ++exchanges_;
@@ -177,14 +177,14 @@ bool Endpoint::isGone(int other, bool isOfStreams, const char*& how) const {
     case RankState::attached: break;
   }
   if (!segment->isShared() || segment->isRankLocked(other)) return false;
-  // It may have left properly between the two looks.
+  // The rank may have left properly between the two checks.
   const auto now = static_cast<RankState>(segment->slot(other).state.load());
   how = now == RankState::left || now == RankState::aborted ? "left the communicator"
                                                             : "ended without leaving the communicator";
   return true;
 }
 
-// A rank that has not come yet is not missing, unless it is known to be gone elsewhere.
+// A rank that has not attached yet is not missing, unless it is gone from the parent communicator.
 int Endpoint::findMissing(const Wait& wait, const char*& how) const {
   for (int other = 0; other < ranks; ++other) {
     if (other == rank || (wait.concerns >> other & 1) == 0) continue;
@@ -218,7 +218,7 @@ ncclResult_t Endpoint::fail(ncclResult_t result, const std::string& text) {
     strncpy(control.failureText, text.c_str(), sizeof control.failureText - 1);
     control.failure = static_cast<uint32_t>(result);
   }
-  // Somebody else is about to tell; should it have died just there, tell it ourselves.
+  // Another rank is writing the failure. If it died before it finished, write the failure here.
   for (int attempt = 0; control.failure.load() == ncclSuccess; ++attempt) {
     if (attempt == 100000) control.failure = static_cast<uint32_t>(result);
     sched_yield();

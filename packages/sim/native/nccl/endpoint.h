@@ -1,4 +1,4 @@
-// One rank's side of a communicator: connecting to the others, waiting for them, and noticing when they are gone.
+// One rank's side of a communicator: it connects to the other ranks, waits for them, and detects dead ranks.
 #pragma once
 
 #include <atomic>
@@ -20,56 +20,57 @@ class Endpoint {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // Ranks that come from another communicator are known to be missing when they are gone there before they came here.
-  // `ranksThere` has a rank of it for each rank of this one, -1 for those that come from elsewhere.
+  // Sets the communicator that the ranks come from. A rank that is gone from `origin` before it attaches here is
+  // missing. `ranksThere` maps each rank to its rank in `origin`, or to -1 if it comes from elsewhere.
   void setOrigin(std::shared_ptr<Endpoint> origin, std::vector<int> ranksThere);
 
-  // Takes this rank's place, which is noticed when it dies; does not wait. `identifiers` must be the same for all.
+  // Takes this rank's slot, so that others detect its death. Does not wait. `identifiers` must be equal on all ranks.
   ncclResult_t attach(int device, int identifiers = 1);
-  // Tells the others that it is there.
+  // Announces to the other ranks that this rank has attached.
   void arrive();
-  // Returns when all ranks are there and fit together.
+  // Returns when all ranks have attached and agree.
   ncclResult_t waitForAll();
-  // Says that this rank takes no part any more.
+  // Announces that this rank does not take part any more.
   void leave(RankState state);
-  // Says that this rank's operations end here; it can still make new communicators.
+  // Announces that this rank's operations end. The rank can still make new communicators.
   void revoke();
 
-  // Returns when all ranks are at it.
+  // Returns when all ranks have called it.
   ncclResult_t barrier();
-  // Every rank says some words, of the same size, and gets those of all in order of the ranks. Independent of what
-  // streams do. `number` counts the exchanges of the communicator.
+  // Each rank contributes the same number of bytes, and receives those of all ranks in rank order. Independent of
+  // streams. `number` gets the number of this exchange.
   ncclResult_t exchange(const void* words, size_t bytes, void* all, const char* what, uint32_t* number = nullptr);
 
   struct Wait {
-    uint64_t concerns;  // a bit for each rank without which it would wait in vain: such a rank's death ends the wait
+    uint64_t concerns;  // a bit per rank that the wait depends on: the death of such a rank ends the wait
     const char* what;
-    bool isOfStreams = true;  // false: what makes communicators and the like, which goes on when operations have failed
+    // false for making communicators and the like, which continues after operations have failed
+    bool isOfStreams = true;
   };
-  // Waits for `ready`, looking again whenever `word` changes.
+  // Waits until `ready` returns true. Checks again whenever `word` changes.
   template <class Ready>
   ncclResult_t waitUntil(std::atomic<uint32_t>& word, const Wait& wait, Ready&& ready);
 
-  // The first failure of any rank is everybody's.
+  // Records a failure for all ranks. The first failure of any rank wins.
   ncclResult_t fail(ncclResult_t result, const std::string& text);
   ncclResult_t failure() const { return static_cast<ncclResult_t>(segment->control().failure.load()); }
-  // A rank whose process was killed, -1 when there is none; cheap enough to be asked often.
+  // A rank whose process was killed, or -1. Cheap enough for frequent calls.
   int findKilled();
-  // Makes this rank's waits end at once; they then answer ncclInternalError, which nobody is told.
+  // Ends all waits of this rank at once with ncclInternalError. No caller sees this result.
   void abort();
   bool isAborted() const { return isAborted_.load(); }
-  // The same for operations only.
+  // Ends only the waits of operations.
   bool isRevoked() const { return isRevoked_.load(); }
   bool isStopped() const { return isAborted() || isRevoked(); }
-  // Why this rank's operations were stopped, for the others.
+  // The reason why this rank's operations stopped, as text for the other ranks.
   std::string whyStopped() const;
 
-  // Brackets work on buffers of other ranks. `enter` answers false when the communicator has failed.
+  // Enclose work on buffers of other ranks. `enterWork` returns false if the communicator has failed.
   bool enterWork();
   void leaveWork();
-  // After a failure: returns when no rank works on anybody's buffers any more.
+  // After a failure: returns when no rank works on another rank's buffers any more.
   void waitForWorkers();
-  // Wakes all who wait for anything here.
+  // Wakes all waits on this communicator.
   void wakeAll();
 
   uint64_t everybody() const { return ranks == 64 ? ~uint64_t{0} : (uint64_t{1} << ranks) - 1; }
@@ -78,8 +79,8 @@ class Endpoint {
   const std::shared_ptr<Segment> segment;
   const int ranks;
   const int rank;
-  bool isDirect = true;  // all ranks are in this process and read each other's buffers
-  uint64_t step = 0;     // barriers of collectives so far; its parity says which half of the double buffers is in use
+  bool isDirect = true;  // all ranks are in this process and read each other's buffers directly
+  uint64_t step = 0;     // number of collective barriers so far; its parity selects the half of the double buffers
 
  private:
   int findMissing(const Wait& wait, const char*& how) const;
@@ -93,7 +94,7 @@ class Endpoint {
   std::vector<int> ranksThere_;
 };
 
-// 0: wait for ever. SHOAL_SIM_TIMEOUT_SECONDS, else a minute.
+// From SHOAL_SIM_TIMEOUT_SECONDS; 60 seconds by default. 0 waits for ever.
 uint64_t timeoutNanoseconds();
 
 template <class Ready>
@@ -113,7 +114,7 @@ ncclResult_t Endpoint::waitUntil(std::atomic<uint32_t>& word, const Wait& wait, 
     const char* how = nullptr;
     const int missing = findMissing(wait, how);
     if (missing >= 0) {
-      if (ready()) return ncclSuccess;  // it was here long enough
+      if (ready()) return ncclSuccess;  // it became ready during the last check
       return fail(ncclRemoteError, "rank " + std::to_string(missing) + " " + how + " while rank " +
                                        std::to_string(rank) + " waited for it in " + wait.what);
     }

@@ -67,7 +67,8 @@ Faults& faults() {
   return *all;
 }
 
-// The rank that a launcher gave this process, -1 without one: who is to die is that, whatever communicators it is in.
+// The rank that a launcher gave this process, or -1. Faults that kill a rank use this rank, whichever communicators the
+// process is in.
 int launchedRank() {
   static const int rank = [] {
     uint64_t number = 0;

@@ -1,4 +1,4 @@
-// Faults on demand: ranks that die, hang, are slow, or have an error.
+// Fault injection: ranks that die, hang, are slow, or fail.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@ namespace shoal::nccl {
 
 enum class FaultKind { none, hang, error };
 
-// Lets happen what was asked for a rank in this function of NCCL. Does not return when the process is to die, and not
-// before the time when it is to be slow, unless `isOver`. The rest is the caller's: to hang, or to fail with `code`.
+// Injects the fault that was requested for a rank in this NCCL function. Does not return if the process must die. A
+// delay ends early if `isOver` returns true. The caller implements the rest: a hang, or an error with `code`.
 FaultKind injectFault(const char* function, int rank, const std::function<bool()>& isOver, ncclResult_t& code);
 
-// Waits until `isOver`.
+// Blocks until `isOver` returns true.
 void hang(const std::function<bool()>& isOver);
 
 }  // namespace shoal::nccl

@@ -41,10 +41,10 @@ ncclResult_t runJob(const Job& job) {
   return endJob(job, guarded(job.run), job.communicators.front()->config.isBlocking);
 }
 
-// Threads that wait at it begin together or not at all.
+// Threads that wait at the gate start together or not at all.
 class Gate {
  public:
-  // False: there is nothing to do after all.
+  // Returns false if the jobs were cancelled.
   bool wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return state_ != State::closed; });
@@ -63,7 +63,7 @@ class Gate {
   State state_ = State::closed;
 };
 
-// The jobs of one communicator in the order in which they were asked for: its ranks synchronize in each of them.
+// Runs the jobs of one communicator in call order, because its ranks synchronize in each job.
 ncclResult_t runInOrder(const std::vector<Job>& jobs) {
   ncclResult_t first = ncclSuccess;
   for (const Job& job : jobs) {
@@ -73,7 +73,7 @@ ncclResult_t runInOrder(const std::vector<Job>& jobs) {
   return first;
 }
 
-// Those of blocking communicators have ended when this returns.
+// Runs the jobs of all communicators. Returns after the jobs of blocking communicators have completed.
 ncclResult_t runJobs(std::vector<Job> jobs) {
   std::vector<std::vector<Job>> blocking, others;
   for (Job& job : jobs) {
@@ -100,7 +100,7 @@ ncclResult_t runJobs(std::vector<Job> jobs) {
       });
     }
   } catch (const std::exception& error) {
-    // Ranks that were begun would wait for those that were not.
+    // Started ranks would wait for ranks that were not started.
     gate->set(false);
     for (auto& thread : threads) thread.join();
     const ncclResult_t result = problem(ncclSystemError, "no thread for a communicator: %s", error.what());
@@ -142,7 +142,7 @@ ncclResult_t enqueue(const std::vector<PendingTask>& pending) {
     }
     const ncclResult_t result = pending[first].communicator->enqueue(std::move(tasks), pending[first].stream);
     if (result != ncclSuccess && result != ncclInProgress) {
-      // Ranks of this group that have their work would wait for those that have none.
+      // Ranks of this group with queued work would wait for ranks without it.
       for (size_t index = 0; first != 0 && index < pending.size(); ++index) {
         if (!isTaken[index] || pending[index].communicator == pending[first].communicator)
           pending[index].communicator->breakOff(result);
@@ -199,7 +199,7 @@ ncclResult_t ncclGroupStart(void) {
 
 namespace {
 
-// In microseconds: a start, and the bytes at a pace that is that of no machine in particular.
+// In microseconds: a fixed start-up time plus a time per byte. The speed is not that of a particular machine.
 float estimate(const std::vector<PendingTask>& pending) {
   constexpr double start = 10, bytesAMicrosecond = 10000;
   double time = 0;

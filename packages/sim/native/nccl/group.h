@@ -1,4 +1,4 @@
-// Groups: what is asked for between ncclGroupStart and ncclGroupEnd starts together.
+// Groups: calls between ncclGroupStart and ncclGroupEnd start together.
 #pragma once
 
 #include <functional>
@@ -9,20 +9,22 @@
 
 namespace shoal::nccl {
 
-// What may have to wait for other ranks, and so runs by itself: the ranks of one thread must not wait for each other.
+// Work that may wait for other ranks. Each job runs on its own thread, because the ranks of one thread must not wait
+// for each other.
 struct Job {
   std::vector<std::shared_ptr<Communicator>>
-      communicators;  // in progress meanwhile; the first says whether the caller waits
+      communicators;  // in progress while the job runs; the first one says whether the caller waits
   std::function<ncclResult_t()> run;
-  std::function<void()> undo;  // when it failed, or never ran, and the caller waited for it
-  bool saysSuccess = false;    // instead of ncclInProgress, outside a group: some functions of NCCL do
+  std::function<void()> undo;  // called if the job failed or never ran, and the caller waited for it
+  // returns ncclSuccess instead of ncclInProgress outside a group, as some NCCL functions do
+  bool saysSuccess = false;
 };
 
-// Both act at once outside a group, and at the end of the outermost group inside one.
+// Both act at once outside a group, and at the end of the outermost group inside a group.
 ncclResult_t submitTask(const std::shared_ptr<Communicator>& communicator, const Task& task, CUstream stream);
 ncclResult_t submitJob(Job job);
 
-// Remembers the first error of the group of this thread, if it is in one; returns it unchanged.
+// Stores the first error of this thread's group, if there is a group. Returns the result unchanged.
 ncclResult_t noteError(ncclResult_t result);
 
 }  // namespace shoal::nccl

@@ -1,4 +1,4 @@
-// Nothing thrown leaves the library.
+// Stops exceptions at the library's boundary.
 #pragma once
 
 #include <new>

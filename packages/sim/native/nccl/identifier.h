@@ -1,4 +1,4 @@
-// The unique id: 128 bytes that say where the rendezvous is.
+// The unique id: 128 bytes that name the rendezvous.
 #pragma once
 
 #include "rendezvous.h"

@@ -1,4 +1,4 @@
-// Creation and end of communicators, and what they answer about themselves.
+// Creating and ending communicators, and querying them.
 #include <set>
 #include <vector>
 
@@ -28,7 +28,7 @@ ncclResult_t findPlace(Place& place) {
   return status == CUDA_SUCCESS ? ncclSuccess : cudaProblem(status, "cuDevicePrimaryCtxRetain");
 }
 
-// The parent may give its primary context back before the child does.
+// The child retains the primary context itself, because the parent may release it first.
 Place placeOf(const Communicator& parent) {
   Place place = {parent.context, parent.device, false};
   CUcontext primary = nullptr;
@@ -71,7 +71,7 @@ ncclResult_t initRank(const char* function, ncclComm_t* comm, int nranks, const 
     }
     Config config;
     if (const ncclResult_t result = readConfig(given, config)) return noteError(result);
-    // The ranks connect by the first id; the others must be ids too.
+    // The ranks connect under the first id. The other ids must be valid, too.
     Identifier identifier;
     for (int index = idCount - 1; index >= 0; --index) {
       if (const ncclResult_t result = readIdentifier(ids[index], identifier)) return noteError(result);
@@ -91,7 +91,7 @@ ncclResult_t initRank(const char* function, ncclComm_t* comm, int nranks, const 
   });
 }
 
-// Hands one number of a communicator out.
+// Reads one number of a communicator.
 template <class Read>
 ncclResult_t read(const char* function, ncclComm_t comm, int* out, Read&& value) {
   return guarded([&]() -> ncclResult_t {
@@ -167,7 +167,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
       made.back()->begin();
       endpoints.push_back(std::make_shared<Endpoint>(segment, ndev, rank));
     }
-    // All in this thread: everybody is there before anybody is waited for.
+    // All ranks are in this thread, so attach all of them before waiting for any.
     for (size_t rank = 0; rank < made.size() && result == ncclSuccess; ++rank)
       result = made[rank]->attach(endpoints[rank], "ncclCommInitAll", 1);
     for (size_t rank = 0; rank < made.size() && result == ncclSuccess; ++rank) result = endpoints[rank]->waitForAll();

@@ -1,4 +1,4 @@
-// What the ways to make a communicator have in common.
+// Code that all ways to make a communicator share.
 #pragma once
 
 #include "communicator.h"
@@ -6,9 +6,9 @@
 
 namespace shoal::nccl {
 
-// Where a new rank of this thread works: the device of the current context, else device 0 and its primary context.
+// The place of a new rank of this thread: the current context's device, or device 0 with its primary context.
 ncclResult_t findPlace(Place& place);
-// Where a communicator made from this one works.
+// The place of a communicator made from this one.
 Place placeOf(const Communicator& parent);
 
 // Connects to the other ranks under a unique id.

@@ -1,4 +1,4 @@
-// A communicator that is revoked, suspended and resumed, and the memory it takes.
+// Revoking, suspending and resuming a communicator, and its memory use.
 #include "communicator.h"
 #include "group.h"
 #include "guard.h"

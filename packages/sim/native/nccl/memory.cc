@@ -1,5 +1,5 @@
-// Memory of the kind that ncclMemAlloc gives: mapped memory that can be shared with other processes and bound to
-// multicast objects, and that all devices which can reach it may use.
+// Memory of ncclMemAlloc: mapped memory that can be shared with other processes and bound to multicast objects. All
+// devices that can reach it have access.
 #include <mutex>
 #include <unordered_map>
 
@@ -44,7 +44,7 @@ CUresult allocate(CUdevice device, size_t size, CUdeviceptr& address, size_t& ma
   }
   call = "cuMemMap";
   status = cuMemMap(address, mapped, 0, memory, 0);
-  cuMemRelease(memory);  // the mapping keeps it
+  cuMemRelease(memory);  // the mapping keeps the memory
   int devices = 0;
   cuDeviceGetCount(&devices);
   for (int each = 0; each < devices && status == CUDA_SUCCESS; ++each) {
@@ -98,7 +98,7 @@ ncclResult_t ncclMemFree(void* ptr) {
       }
     }
     if (mapped == 0) {
-      // It frees what cuMemAlloc gave, too.
+      // ncclMemFree also frees memory of cuMemAlloc.
       const CUresult status = cuMemFree_v2(address);
       return status == CUDA_SUCCESS ? ncclSuccess : cudaProblem(status, "cuMemFree");
     }

@@ -16,7 +16,7 @@ constexpr auto kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 constexpr auto kMulticastSupported = static_cast<CUdevice_attribute>(132);
 
-// What a rank says after each step.
+// The message of a rank after each step.
 struct StepReport {
   uint32_t isGood;
   int32_t process, descriptor;
@@ -92,7 +92,7 @@ ncclResult_t Multicast::make(Communicator& communicator, const char* function, c
   StepReport own = {};
   std::vector<StepReport> all(static_cast<size_t>(endpoint.ranks));
   own.process = static_cast<int32_t>(getpid());
-  // Whether all have done their part; ranks that disagree on anything have not.
+  // True if all ranks completed the step. Ranks that disagree have not.
   ncclResult_t lost = ncclSuccess;
   const auto haveAll = [&](bool isGood) {
     own.isGood = isGood;

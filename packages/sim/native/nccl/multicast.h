@@ -1,4 +1,4 @@
-// One address under which a write reaches the memory of all ranks.
+// A multicast address: one write reaches the memory of all ranks.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,18 @@ namespace shoal::nccl {
 
 class Multicast {
  public:
-  // Whether a communicator's ranks can have such addresses; NCCL_NVLS_ENABLE=0 says no.
+  // True if the communicator's ranks can have multicast addresses; false with NCCL_NVLS_ENABLE=0.
   static bool isSupported(const Communicator& communicator);
-  // For the mapped memory around `buffer`, which must lie at the same place in it on every rank. All ranks have to
-  // come; all of them get one, or none does, as where their memory is of another kind. It fails only when ranks are
-  // lost.
+  // Makes an address for the mapped memory around `buffer`, which must be at the same offset in it on every rank. All
+  // ranks must call it. Either all ranks get an address or none does, for example if their memory is of another kind.
+  // It only fails if ranks are lost.
   static ncclResult_t make(Communicator& communicator, const char* function, const void* buffer,
                            std::unique_ptr<Multicast>& made);
   ~Multicast();
   Multicast(const Multicast&) = delete;
   Multicast& operator=(const Multicast&) = delete;
 
-  // That of the buffer.
+  // The address that corresponds to the buffer.
   char* at() const { return reinterpret_cast<char*>(address_ + offset_); }
 
  private:

@@ -1,4 +1,4 @@
-// The narrow floating-point types: bits to float exactly, float to bits with round-to-nearest-even.
+// Narrow floating-point types. Conversion to float is exact; conversion from float rounds to nearest, ties to even.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ inline float floatOf(uint32_t bits) {
   return value;
 }
 
-// Rounds a magnitude to a format of `exponentBits` and `mantissaBits` with the given bias. `step` is a power of two
-// whose spacing of floats equals the format's smallest number, so that adding it rounds subnormals.
+// Rounds a magnitude to a format with this mantissa and bias. `step` is a power of two at which floats are spaced like
+// the format's smallest number, so that adding it rounds subnormals.
 template <int mantissaBits, int bias>
 inline uint32_t roundMagnitude(uint32_t magnitude, float step) {
   constexpr int dropped = 23 - mantissaBits;
@@ -57,7 +57,7 @@ struct Bfloat16 {
   }
 };
 
-// Too large a value becomes the largest finite one, as NCCL's conversions do.
+// As in NCCL's conversions, a value that is too large becomes the largest finite value.
 struct Float8E4M3 {
   uint8_t bits;
   static float decode(Float8E4M3 value) {

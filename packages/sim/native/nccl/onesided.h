@@ -1,4 +1,4 @@
-// Puts and signals: what a rank does to another without its help.
+// Puts and signals: one-sided operations, in which the peer takes no part.
 #pragma once
 
 #include "endpoint.h"
@@ -6,9 +6,9 @@
 
 namespace shoal::nccl {
 
-// Writes, then tells the peer.
+// Writes the data, then signals the peer.
 ncclResult_t put(Endpoint& endpoint, const Task& task);
-// Returns when the peers have told often enough.
+// Returns when the peers have sent enough signals.
 ncclResult_t waitForSignals(Endpoint& endpoint, const Task& task);
 
 }  // namespace shoal::nccl

@@ -1,4 +1,4 @@
-// The collectives, send and receive, as they are called: checks, then into the group or onto the stream.
+// The API of collectives, send and receive: checks the arguments, then adds to the group or queues on the stream.
 #include "buffer.h"
 #include "communicator.h"
 #include "group.h"
@@ -17,8 +17,8 @@ struct Asked {
   void* recv;
   size_t count;
   ncclDataType_t type;
-  int op;    // negative: the operation reduces nothing
-  int root;  // negative: it has neither root nor peer
+  int op;    // negative: no reduction
+  int root;  // negative: neither root nor peer
 };
 
 constexpr int kNone = -1;
@@ -81,10 +81,10 @@ ncclResult_t submit(const Asked& asked, ncclComm_t comm, CUstream stream, bool h
   });
 }
 
-// A negative code must not be taken for "no operation".
+// A negative code must not pass for "no reduction".
 int opOf(ncclRedOp_t op) { return static_cast<int>(op) < 0 ? ncclMaxRedOp : static_cast<int>(op); }
 
-// What puts, signals and waits have in common.
+// The checks that puts, signals and waits share.
 ncclResult_t prepareOneSided(const char* function, int peer, int sigIdx, int ctx, unsigned flags, ncclComm_t comm,
                              CUstream stream, std::shared_ptr<Communicator>& communicator) {
   if (const ncclResult_t result = Communicator::findReady(comm, function, communicator)) return result;

@@ -1,4 +1,4 @@
-// NCCL's parameters: those that its registry knows, read from the environment whenever they are asked for.
+// NCCL's parameter registry. Each query reads the environment again.
 #include <strings.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ enum class Kind { text, boolean, level, levels, categories };
 
 using Names = std::vector<std::pair<const char*, uint64_t>>;
 
-// Of NCCL_DEBUG; those of the timestamps are one bit each.
+// The levels of NCCL_DEBUG. The timestamp levels are one bit each.
 const Names& levelNames() {
   static const Names* names = new Names{{"VERSION", 1}, {"WARN", 2}, {"INFO", 3}, {"ABORT", 4}, {"TRACE", 5}};
   return *names;
@@ -51,10 +51,10 @@ struct Parameter {
   const char* key;
   Kind kind;
   bool isPublished;
-  const char* initial;  // as in the environment
+  const char* initial;  // in the syntax of the environment
 };
 
-// In the order of NCCL.
+// In NCCL's order.
 constexpr Parameter kParameters[] = {
     {"NCCL_PARAM_DUMP_ALL", Kind::boolean, false, "0"},
     {"NCCL_DEBUG_FILE", Kind::text, true, ""},
@@ -88,7 +88,7 @@ bool readBits(const Names& names, uint64_t all, const char* text, uint64_t& bits
   return true;
 }
 
-// False for what the parameter does not understand; then it has its initial value.
+// Returns false for an invalid text. The parameter then has its initial value.
 bool parse(const Parameter& parameter, const char* text, uint64_t& value) {
   switch (parameter.kind) {
     case Kind::text: return true;
@@ -133,7 +133,7 @@ std::string joined(const Names& names, uint64_t value) {
   return text;
 }
 
-// As a text, whatever its type.
+// The value as text, for any type.
 std::string described(const Parameter& parameter) {
   const uint64_t value = valueOf(parameter);
   switch (parameter.kind) {
@@ -147,7 +147,7 @@ std::string described(const Parameter& parameter) {
     case Kind::levels: return value == 0x3e ? "ALL" : joined(levelBits(), value);
     case Kind::categories: {
       if (value == ~uint64_t{0}) return "ALL";
-      // Host allocations are listed beside those of devices.
+      // NCCL lists host allocations next to device allocations.
       Names sorted = categoryBits();
       std::rotate(sorted.begin() + 9, sorted.end() - 1, sorted.end());
       return joined(sorted, value);
@@ -176,7 +176,7 @@ const Parameter* of(ncclParamHandle_t handle) {
   return nullptr;
 }
 
-// Only as the type that it has.
+// The caller must ask for the parameter's own type.
 template <Kind kind, class Value>
 ncclResult_t get(const char* function, ncclParamHandle_t handle, Value* out) {
   const Parameter* parameter = of(handle);
@@ -308,6 +308,6 @@ void ncclParamDumpAll(void) {
   });
 }
 
-// Nothing is logged, so there is nothing to read again.
+// The software device does not log, so there are no settings to read again.
 void ncclResetDebugInit(void) {}
 void ncclResetDebugInitInternal(void) {}

@@ -6,7 +6,7 @@
 namespace shoal::nccl {
 
 namespace {
-constexpr size_t kHeader = sizeof(uint64_t);  // a message in a ring begins with its length
+constexpr size_t kHeader = sizeof(uint64_t);  // each message in a ring starts with its length
 }
 
 PointToPoint::PointToPoint(Endpoint& endpoint, const std::vector<Task>& tasks) : endpoint_(endpoint) {
@@ -25,7 +25,7 @@ void PointToPoint::ring(int rank) {
   futexWakeAll(doorbell);
 }
 
-// Messages between the same two ranks stay in order.
+// Messages between the same two ranks keep their order.
 bool PointToPoint::isBlocked(const std::vector<Transfer>& transfers, size_t index) const {
   for (size_t before = 0; before < index; ++before) {
     if (!transfers[before].isDone && transfers[before].task.root == transfers[index].task.root) return true;
@@ -48,7 +48,7 @@ bool PointToPoint::advance() {
   return moved;
 }
 
-// The sender passes an address, the receiver copies from there and says so.
+// The sender passes an address. The receiver copies from this address and then confirms.
 bool PointToPoint::advanceDirect(Transfer& transfer) {
   const int peer = transfer.task.root, self = endpoint_.rank;
   if (transfer.task.kind == TaskKind::send) {
@@ -85,7 +85,7 @@ bool PointToPoint::advanceStaged(Transfer& transfer) {
   char* ringStart = endpoint_.segment->ring(from, to);
   const size_t capacity = endpoint_.segment->ringBytes();
   const uint64_t written = channel.written.load(), read = channel.read.load();
-  // Moves bytes between the ring at `position` and a flat buffer.
+  // Copies bytes between the ring at `position` and a flat buffer.
   const auto pass = [&](uint64_t position, char* flat, size_t bytes) {
     while (bytes != 0) {
       const size_t offset = position % capacity, now = std::min(bytes, capacity - offset);

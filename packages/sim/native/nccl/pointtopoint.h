@@ -1,4 +1,4 @@
-// Sends and receives of one batch: all of them move forward together, so their order never matters.
+// The sends and receives of one batch. All make progress together, so their order does not matter.
 #pragma once
 
 #include <vector>
@@ -12,21 +12,21 @@ class PointToPoint {
  public:
   PointToPoint(Endpoint& endpoint, const std::vector<Task>& tasks);
 
-  // Offers what can be sent without waiting, so that a collective in the same batch does not stand in the way.
+  // Offers what can be sent without waiting, so that a collective in the same batch cannot block it.
   void start();
-  // Returns when all data has been received, here and by the peers.
+  // Returns when this rank and its peers have received all data.
   ncclResult_t finish();
 
  private:
   struct Transfer {
     Task task;
     size_t bytes = 0;
-    uint64_t moved = 0;      // bytes of data (and of the length before it) that passed the ring
-    bool isOffered = false;  // within a process: the address has been passed
+    uint64_t moved = 0;      // bytes of the data and its length that passed the ring
+    bool isOffered = false;  // within a process: the address was passed
     bool isDone = false;
   };
 
-  bool advance();  // true when something moved
+  bool advance();  // returns true if any byte moved
   bool advanceDirect(Transfer& transfer);
   bool advanceStaged(Transfer& transfer);
   bool isBlocked(const std::vector<Transfer>& transfers, size_t index) const;

@@ -7,7 +7,7 @@
 namespace shoal::nccl {
 
 namespace {
-// One for the process, as in NCCL. Never moves: callers keep the pointer.
+// One text per process, as in NCCL. It never moves, because callers keep the pointer.
 char text[1024];
 std::mutex& guard() {
   static std::mutex* mutex = new std::mutex;

@@ -1,4 +1,4 @@
-// What ncclGetLastError tells.
+// The text that ncclGetLastError returns.
 #pragma once
 
 #include <cstdarg>
@@ -9,7 +9,7 @@
 
 namespace shoal::nccl {
 
-// Keeps the text and returns the result, so that `return problem(ncclInvalidArgument, "...")` reads well.
+// Stores the text and returns the result, for use as `return problem(ncclInvalidArgument, "...")`.
 ncclResult_t problem(ncclResult_t result, const char* format, ...) __attribute__((format(printf, 2, 3)));
 const char* lastProblem();
 

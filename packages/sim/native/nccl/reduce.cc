@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kBlock = 1024;
 
-// What a type is combined in. Integers use their unsigned twin where overflow must wrap.
+// The type in which values are combined. Signed integers use their unsigned type if overflow must wrap around.
 template <class Stored>
 struct Wide {
   using Type = Stored;
@@ -43,14 +43,14 @@ Value add(Value a, Value b) {
 template <class Value>
 Value multiply(Value a, Value b) {
   if constexpr (std::is_integral_v<Value>) {
-    // Through 64 bits: a product of two narrow unsigned values would be computed, and overflow, as int.
+    // Multiply in 64 bits: narrow unsigned values would be promoted to int, and could overflow it.
     return static_cast<Value>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   } else {
     return a * b;
   }
 }
 
-// A NaN loses against a number, as in fmax and fmin.
+// As in fmax and fmin, a number wins over a NaN.
 template <class Value>
 Value larger(Value a, Value b) {
   return b > a || a != a ? b : a;

@@ -16,7 +16,7 @@ namespace shoal::nccl {
 
 namespace {
 
-constexpr off_t kLockAt = (off_t{1} << 40) - 1;  // beyond the data: a lock needs no byte under it
+constexpr off_t kLockAt = (off_t{1} << 40) - 1;  // beyond the data, because a lock needs no byte at its offset
 
 std::string nameOf(uint64_t key) {
   char name[64];
@@ -32,8 +32,8 @@ bool isNamed(const char* link, const std::string& name) {
   return std::string(target) == "/memfd:" + name + " (deleted)";
 }
 
-// Opens what a process holds; -1 when it does not hold that any more. Numbers of processes and descriptors are used
-// again, so the name is looked at before and after.
+// Opens a file that a process holds, or returns -1 if the process does not hold it any more. Process ids and descriptor
+// numbers are reused, so the name is checked before and after.
 int openHeld(int process, int descriptor, uint64_t key) {
   const std::string name = nameOf(key);
   char link[64];
@@ -64,7 +64,7 @@ std::shared_ptr<Rendezvous> rendezvousIn(int descriptor, bool ownsDescriptor, st
   return std::make_shared<Rendezvous>(std::move(memory), entries, descriptor, ownsDescriptor);
 }
 
-// Makes memory that lives as long as anybody has it; it counts from its first page on.
+// Creates memory that lives until its last user closes it. Pages only take memory after their first use.
 int makeMemory(uint64_t key, size_t bytes, std::string& problem) {
   const int descriptor = memfd_create(nameOf(key).c_str(), MFD_CLOEXEC);
   if (descriptor >= 0 && ftruncate(descriptor, static_cast<off_t>(bytes)) == 0) return descriptor;
@@ -73,7 +73,7 @@ int makeMemory(uint64_t key, size_t bytes, std::string& problem) {
   return -1;
 }
 
-// Threads exclude each other here, processes through the file: its locks would not tell threads apart.
+// Excludes other threads. File locks exclude other processes, but cannot separate threads.
 std::mutex& threads() {
   static std::mutex* mutex = new std::mutex;
   return *mutex;
@@ -94,7 +94,7 @@ class Rendezvous::Lock {
   Lock& operator=(const Lock&) = delete;
 
  private:
-  // The kernel takes the lock from a process that is killed while it holds it.
+  // If a process is killed while it holds the lock, the kernel releases the lock.
   void set(short type) {
     if (descriptor_ < 0) return;
     struct flock lock = {};
@@ -123,7 +123,7 @@ std::shared_ptr<Rendezvous> Rendezvous::own(RendezvousAddress& address, std::str
   };
   static Own* own = new Own;
   std::lock_guard lock(own->mutex);
-  // A forked child has the rendezvous of its parent, but is another process.
+  // A fork child inherits its parent's rendezvous, but needs its own.
   if (!own->rendezvous || own->address.process != getpid()) {
     const uint64_t name = randomNumber();
     const int descriptor = makeMemory(name, kRendezvousBytes, problem);
@@ -168,7 +168,7 @@ int Rendezvous::open(uint64_t key, size_t bytes, std::string& problem) {
     close(descriptor);
     return -1;
   }
-  // What nobody holds any more was given up by its ranks.
+  // An entry whose file no process holds was abandoned by its ranks.
   for (size_t index = 0; index < kMaxEntries && unused == nullptr; ++index) {
     RendezvousEntry& entry = entries_[index];
     const int held = openHeld(entry.process, entry.descriptor, entry.key);

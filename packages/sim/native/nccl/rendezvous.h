@@ -1,5 +1,6 @@
-// Where the ranks of a communicator find the memory that they share. Nothing here has a name in a file system: a
-// process holds memory by a descriptor, others open it through /proc, and with the last process the memory is gone.
+// The place where the ranks of a communicator find their shared memory. Nothing has a name in the file system: a
+// process holds the memory by a descriptor, and others open it through /proc. The memory is freed with the last
+// process.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace shoal::nccl {
 
-// The memory that was made for a key: a descriptor of a process.
+// The memory for a key, as a descriptor of a process.
 struct RendezvousEntry {
   uint64_t key;  // 0: unused
   int32_t process;
@@ -19,7 +20,7 @@ struct RendezvousEntry {
 constexpr size_t kMaxEntries = 256;
 constexpr size_t kRendezvousBytes = kMaxEntries * sizeof(RendezvousEntry);
 
-// How another process opens a rendezvous.
+// What another process needs to open a rendezvous.
 struct RendezvousAddress {
   int32_t process;
   int32_t descriptor;
@@ -28,20 +29,20 @@ struct RendezvousAddress {
 
 class Rendezvous {
  public:
-  // The rendezvous of this process, made at the first call. Null with a reason when that fails.
+  // The rendezvous of this process, created on first use. Returns null and a reason if that fails.
   static std::shared_ptr<Rendezvous> own(RendezvousAddress& address, std::string& problem);
-  // The rendezvous of a process that may have ended, which is a reason too.
+  // The rendezvous of another process. Returns null and a reason, for example if the process has ended.
   static std::shared_ptr<Rendezvous> at(const RendezvousAddress& address, std::string& problem);
-  // A rendezvous inside other memory. `lockDescriptor` is a file that its processes have in common, -1 within one
-  // process.
+  // A rendezvous inside other memory. `lockDescriptor` is a file that its processes share, or -1 within one process.
   Rendezvous(std::shared_ptr<char> memory, RendezvousEntry* entries, int lockDescriptor, bool ownsDescriptor);
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
-  // A descriptor of the memory of that key, which whoever comes first makes; it has at least `bytes`. -1 with a reason.
+  // A descriptor of the memory for the key, of at least `bytes`. The first caller creates it. Returns -1 and a reason
+  // on failure.
   int open(uint64_t key, size_t bytes, std::string& problem);
-  // The key is not needed any more: all who wanted to have come.
+  // Removes the key, because all ranks have found the memory.
   void forget(uint64_t key);
 
  private:

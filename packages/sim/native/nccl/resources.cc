@@ -1,4 +1,4 @@
-// What is made with a communicator: reduction operations and registrations.
+// Objects made with a communicator: reduction operations and registrations.
 #include "buffer.h"
 #include "communicator.h"
 #include "guard.h"

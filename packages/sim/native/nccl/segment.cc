@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kStagingBudget = size_t{8} << 20;
 constexpr size_t kRingBudget = size_t{8} << 20;
-constexpr off_t kLocksAt = off_t{1} << 40;  // beyond the data: locks need no bytes under them
+constexpr off_t kLocksAt = off_t{1} << 40;  // beyond the data, because locks need no bytes at their offsets
 
 static_assert(sizeof(Control) <= kPage);
 
@@ -31,7 +31,7 @@ std::shared_ptr<char> map(size_t bytes, int flags, int descriptor) {
   return std::shared_ptr<char>(static_cast<char*>(at), [bytes](char* mapped) { munmap(mapped, bytes); });
 }
 
-// One mapping for all ranks of this process in the same shared memory.
+// Returns one mapping for all ranks of this process in the same shared memory.
 std::shared_ptr<char> mapOnce(size_t bytes, int descriptor) {
   static std::mutex* mutex = new std::mutex;
   static auto* known = new std::map<std::pair<dev_t, ino_t>, std::pair<std::weak_ptr<char>, size_t>>;
@@ -77,7 +77,7 @@ size_t Segment::stagingAt() const {
 
 std::shared_ptr<Segment> Segment::anonymous(int ranks, std::string& problem) {
   std::shared_ptr<Segment> segment(new Segment(ranks));
-  segment->mapping_ = map(segment->stagingAt(), MAP_PRIVATE | MAP_ANONYMOUS, -1);  // nothing is staged within a process
+  segment->mapping_ = map(segment->stagingAt(), MAP_PRIVATE | MAP_ANONYMOUS, -1);  // ranks of one process stage nothing
   if (!segment->mapping_) {
     problem = because("no memory for a communicator", errno);
     return nullptr;

@@ -1,4 +1,4 @@
-// One operation of a rank, as it was asked for.
+// One operation of a rank, with its arguments.
 #pragma once
 
 #include <cstddef>
@@ -32,21 +32,21 @@ class Window;
 struct SignalWait {
   int peer;
   uint64_t count;
-  uint64_t target = 0;  // how often the peer will have signalled in all by then
+  uint64_t target = 0;  // the peer's total number of signals to wait for
 };
 
 struct Task {
   TaskKind kind;
   const void* send = nullptr;
   void* recv = nullptr;
-  size_t count = 0;  // elements; the `count` argument of the NCCL function
+  size_t count = 0;  // in elements; the `count` argument of the NCCL function
   ncclDataType_t type = ncclInt8;
   Reducer reducer = Reducer::sum;
-  uint64_t scalar = 0;                  // of preMulSum, its bits in the low bytes
-  const void* scalarAddress = nullptr;  // where the scalar is read from when the operation runs
+  uint64_t scalar = 0;                  // for preMulSum, in the low bytes
+  const void* scalarAddress = nullptr;  // the scalar is read from here when the operation runs
   int root = 0;                         // or the peer of send, recv, put and signal
   std::vector<SignalWait> waits;
-  std::shared_ptr<Window> windows[2];  // that a put reads and writes; they stay until it is done
+  std::shared_ptr<Window> windows[2];  // windows that a put reads and writes; kept alive until it is done
 
   bool isPointToPoint() const { return kind == TaskKind::send || kind == TaskKind::recv; }
   bool isOneSided() const {
@@ -56,7 +56,7 @@ struct Task {
 
 const char* nameOf(TaskKind kind);
 
-// How many elements a rank sends and receives; 0 where the buffer is not used.
+// The number of elements that a rank sends or receives; 0 if the buffer is not used.
 size_t sendElements(const Task& task, int ranks, int rank);
 size_t recvElements(const Task& task, int ranks, int rank);
 

@@ -18,7 +18,7 @@ namespace {
 struct WindowRegistry {
   std::mutex mutex;
   std::unordered_map<uint64_t, std::shared_ptr<Window>> windows;
-  uint64_t next = (uint64_t{9} << 44) + 0x1000;  // never used twice
+  uint64_t next = (uint64_t{9} << 44) + 0x1000;  // handles are never reused
 };
 
 WindowRegistry& windowRegistry() {
@@ -26,7 +26,7 @@ WindowRegistry& windowRegistry() {
   return *shared;
 }
 
-// Windows whose last user was a stream when no thread could be made for their end.
+// Windows that a stream used last, and that no thread could be started to delete.
 std::vector<Window*>& left() {
   static auto* windows = new std::vector<Window*>;
   return *windows;
@@ -41,8 +41,8 @@ void deleteLeft() {
   for (Window* window : all) delete window;
 }
 
-// The last to use a window may be a stream, which would wait for itself: a thread does it, or the next call that makes
-// a window.
+// Stream work may hold the last reference, and deleting the window there would make the stream wait for itself. So a
+// thread deletes it, or the next call that makes a window.
 void drop(Window* window) {
   if (!isOnStream()) {
     delete window;
@@ -65,8 +65,8 @@ struct Window::Shared {
   int32_t flags, process;
   int32_t status;
   Sharing sharing;
-  int32_t descriptor;  // of mapped memory, in its process
-  uint64_t offset;     // of the window in what is shared
+  int32_t descriptor;  // of mapped memory, in the owning process
+  uint64_t offset;     // of the window in the shared memory
   uint64_t sharedBytes;
   CUipcMemHandle legacy;
 };
@@ -93,7 +93,7 @@ Window::~Window() {
   }
 }
 
-// How other processes get at the memory.
+// Finds a way for other processes to map the memory.
 void Window::offer(Shared& shared, int& descriptor) const {
   const auto begin = reinterpret_cast<CUdeviceptr>(buffer);
   CUdeviceptr start = 0;
@@ -199,7 +199,7 @@ ncclResult_t Window::make(Communicator& communicator, const char* function, void
     }
   }
   if (!endpoint.isDirect) {
-    // Everybody has opened what it needs, and all know whether that went well.
+    // Each rank has opened the memory it needs. Exchange the results, so that all ranks know whether all succeeded.
     int32_t status = result;
     std::vector<int32_t> statuses(static_cast<size_t>(endpoint.ranks));
     const ncclResult_t heard = endpoint.exchange(&status, sizeof status, statuses.data(), function);

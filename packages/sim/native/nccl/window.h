@@ -1,4 +1,4 @@
-// Windows: memory that the ranks of a communicator know of each other.
+// Windows: memory of each rank that the other ranks of a communicator can access.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace shoal::nccl {
 
 class Window {
  public:
-  // Makes it known to all ranks, and theirs here; all of them have to come. A rank that has failed `before` says so to
-  // the others.
+  // Makes a window. All ranks must call it, and it exchanges their memory. A rank that has failed `before` reports that
+  // to the other ranks.
   static ncclResult_t make(Communicator& communicator, const char* function, void* buffer, size_t bytes, int flags,
                            std::shared_ptr<Window>& window, ncclResult_t before = ncclSuccess);
   Window(const Communicator& communicator, void* buffer, size_t bytes, int flags);
@@ -21,18 +21,18 @@ class Window {
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
-  // `problem` has been told when it is none.
+  // Looks up a handle. If it is invalid, records the problem.
   static ncclResult_t find(ncclWindow_t handle, const char* function, std::shared_ptr<Window>& window);
   ncclWindow_t handle() const { return reinterpret_cast<ncclWindow_t>(handle_); }
-  // Nobody can find it any more.
+  // Removes the handle, so that later calls do not find the window.
   void withdraw();
 
   bool isOf(const Communicator& communicator) const { return owner_ == &communicator; }
   bool isSymmetric() const { return (flags & NCCL_WIN_COLL_SYMMETRIC) != 0; }
   bool covers(const void* address, size_t bytes) const;
-  // Where this process sees the memory of a rank, and how much of it there is.
+  // The address of a rank's memory in this process, and its size.
   char* at(int rank) const { return peers_[static_cast<size_t>(rank)].address; }
-  // Where a write reaches the window of every rank; null when there is no such place.
+  // The multicast address, at which a write reaches the window of every rank; null if there is none.
   char* multicast() const { return multicast_ == nullptr ? nullptr : multicast_->at(); }
   size_t bytesOf(int rank) const { return peers_[static_cast<size_t>(rank)].bytes; }
 
@@ -45,15 +45,15 @@ class Window {
   struct Peer {
     char* address = nullptr;
     size_t bytes = 0;
-    CUdeviceptr opened = 0;    // by legacy IPC
-    CUdeviceptr reserved = 0;  // for mapped memory
+    CUdeviceptr opened = 0;    // opened through legacy IPC
+    CUdeviceptr reserved = 0;  // addresses reserved for mapped memory
     size_t reservedBytes = 0;
   };
   struct Shared;
   void offer(Shared& shared, int& descriptor) const;
   ncclResult_t open(const char* function, int rank, const Shared& shared);
 
-  const Communicator* const owner_;  // only compared
+  const Communicator* const owner_;  // only for comparison
   const CUcontext context_;
   const int device_;
   uint64_t handle_ = 0;

@@ -1,4 +1,4 @@
-// Windows, as they are asked for.
+// The API of windows.
 #include "buffer.h"
 #include "communicator.h"
 #include "group.h"
@@ -10,7 +10,7 @@ using namespace shoal::nccl;
 
 namespace {
 
-// Where a rank's window is in this process. `whose` is "lsaRank" or "peer".
+// Finds a rank's window in this process. `whose` is "lsaRank" or "peer".
 ncclResult_t addressOf(const char* function, ncclWindow_t handle, size_t offset, const char* whose, int rank,
                        void** out) {
   std::shared_ptr<Window> window;
@@ -27,7 +27,7 @@ ncclResult_t addressOf(const char* function, ncclWindow_t handle, size_t offset,
   return ncclSuccess;
 }
 
-// Null where the ranks' memory has no such address.
+// Null if the ranks' memory has no multicast address.
 ncclResult_t multimemOf(const char* function, ncclWindow_t handle, size_t offset, void** out) {
   std::shared_ptr<Window> window;
   if (out == nullptr) return problem(ncclInvalidArgument, "%s: outPtr is NULL", function);
@@ -121,7 +121,7 @@ ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, size_t offset,
   return guarded([&] { return multimemOf("ncclGetLsaMultimemDevicePointer", window, offset, outPtr); });
 }
 
-// All windows are those of one team, so the handle only says whether there is one.
+// All windows belong to one team, so the handle only says whether multicast is available.
 ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset, ncclMultimemHandle_t multimem,
                                           void** outPtr) {
   return guarded([&] {

@@ -1,4 +1,4 @@
-// Atomic operations on a peer's memory. All PEs map the same pages, so the processor's own atomics serve.
+// Atomic operations on a peer's memory. All PEs map the same pages, so the CPU's atomics are sufficient.
 #include <cstring>
 
 #include "transfer.h"

@@ -22,12 +22,12 @@ constexpr char kJobPrefix[] = "shoal-nvshmem-";
 
 struct Identifier {
   char magic[8];
-  unsigned char key[8];  // a number, at an odd place
+  unsigned char key[8];  // a 64-bit number at an unaligned offset
   char name[108];
 };
 static_assert(sizeof(Identifier) == sizeof nvshmemx_uniqueid_t::internal);
 
-// Where processes of this job ask for the shared memory: this process made the id, or it is PE 0 of a launcher.
+// Set if processes of the job ask this process for the shared memory: it made the id, or it is PE 0 of a launcher.
 struct Hosting {
   std::mutex mutex;
   Exchange exchange;
@@ -48,7 +48,7 @@ bool isWholeNumber(const char* text, int& value) {
   return true;
 }
 
-// The variables of launchers that start one process for each PE.
+// The environment variables of launchers that start one process per PE.
 struct Launcher {
   const char* rank;
   const char* size;
@@ -83,7 +83,7 @@ bool readLauncher(Place& place, std::string& problem) {
       const char* value = variable == nullptr ? nullptr : getenv(variable);
       if (value != nullptr) job += std::string("-") + value;
     }
-    // Where nothing names the job, its processes are the children of one launcher.
+    // If no variable names the job, assume that its processes are the children of one launcher.
     if (job.empty()) job = "-of-" + std::to_string(getppid());
     place.name = kJobPrefix + std::to_string(geteuid()) + job;
     place.name.resize(std::min<size_t>(place.name.size(), 100));
@@ -127,7 +127,7 @@ int byUniqueId(const nvshmemx_init_attr_t* attributes, std::shared_ptr<Job>& job
   }
   job = join(file, given.myrank, given.nranks, problem);
   close(file);
-  // Nobody else will come.
+  // All PEs have come.
   Hosting& own = hosting();
   std::lock_guard lock(own.mutex);
   if (own.isListening && own.exchange.name() == id.name) {
@@ -149,7 +149,7 @@ int byLauncher(std::shared_ptr<Job>& job, std::string& problem) {
     file = Control::createFile(problem);
     if (file < 0) return NVSHMEMX_ERROR_INTERNAL;
     if (place.size > 1) {
-      // Stays open: it is offered as long as the process lives.
+      // Never destroyed, because the file is offered as long as the process lives.
       static auto* exchange = new Exchange;
       exchange->offerAs(1, file);
       if (!exchange->listen(place.name, problem)) {

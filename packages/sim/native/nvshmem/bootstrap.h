@@ -1,4 +1,4 @@
-// How a process comes to its job: by a unique id, or by what a launcher put into the environment.
+// How a process joins its job: by a unique id, or by a launcher's environment variables.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace shoal::nvshmem {
 
-// An nvshmemx_status; a text when it is not success.
+// Returns an nvshmemx_status, and a text if it is not success.
 int bootstrap(unsigned flags, const nvshmemx_init_attr_t* attributes, std::shared_ptr<Job>& job, std::string& problem);
 
 }  // namespace shoal::nvshmem

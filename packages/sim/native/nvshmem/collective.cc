@@ -10,7 +10,7 @@ namespace shoal::nvshmem {
 namespace {
 
 struct Sizes {
-  size_t part;  // what one PE contributes to another
+  size_t part;  // bytes that one PE contributes to another
   size_t destination;
   size_t source;
 };
@@ -26,7 +26,7 @@ bool sizesOf(const Collective& wanted, size_t members, Sizes& sizes) {
   return true;
 }
 
-// Writes what this PE receives to `out`.
+// Writes the data that this PE receives to `out`.
 void compute(const Session& session, const Team& team, const Collective& wanted, const Sizes& sizes,
              const std::vector<Description>& all, char* out) {
   const auto& members = team.group.members;
@@ -109,7 +109,7 @@ int runNow(const Session& session, const Team& team, const Collective& wanted) {
     if (!isStaged) {
       compute(session, team, wanted, sizes, all, out);
     } else {
-      // Somebody's source is written over, so all read first.
+      // The operation overwrites the source of a PE, so all PEs read before any PE writes.
       std::vector<char> staged(sizes.destination);
       compute(session, team, wanted, sizes, all, staged.data());
       if (!job.sync(team.group, wanted.function)) return NVSHMEMX_ERROR_INTERNAL;
@@ -149,7 +149,7 @@ int runOnStream(const Collective& wanted, cudaStream_t stream) {
 
 using namespace shoal::nvshmem;
 
-// The types by number: the same in every process, as they run the same library.
+// The types by number. The numbers are equal in every process, because all run the same library.
 namespace {
 enum : uint32_t {
 #define SHOAL_TYPE(name, Type) type_##name,

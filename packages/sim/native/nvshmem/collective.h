@@ -1,4 +1,4 @@
-// Operations of a whole team.
+// Collective operations of a team.
 #pragma once
 
 #include "reduce.h"
@@ -11,9 +11,9 @@ enum class CollectiveKind : uint32_t { broadcast = 400, fcollect, allToAll, redu
 struct Collective {
   const char* function;
   CollectiveKind kind;
-  uint32_t type;  // its place in the list of types, to tell whether all PEs mean the same
+  uint32_t type;  // index in the list of types, to check that all PEs agree
   size_t elementBytes;
-  uint32_t operation;  // of reductions
+  uint32_t operation;  // for reductions
   Combine combine;
   nvshmem_team_t team;
   void* destination;
@@ -22,7 +22,7 @@ struct Collective {
   int root = 0;
 };
 
-// An nvshmemx_status.
+// Both return an nvshmemx_status.
 int run(const Collective& wanted);
 int runOnStream(const Collective& wanted, cudaStream_t stream);
 

@@ -17,7 +17,7 @@ namespace shoal::nvshmem {
 
 namespace {
 
-constexpr off_t kLocksAt = off_t{1} << 40;  // beyond the data: locks need no bytes under them
+constexpr off_t kLocksAt = off_t{1} << 40;  // beyond the data, because locks need no bytes at their offsets
 
 struct flock lockOf(int pe) {
   struct flock lock = {};
@@ -38,7 +38,7 @@ uint64_t timeoutNanoseconds() {
 
 int Control::createFile(std::string& problem) {
   const int file = memfd_create("shoal-nvshmem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  // Sealed, so that nobody can shrink it under the others.
+  // Sealed, so that no process can shrink the file while others map it.
   if (file < 0 || ftruncate(file, sizeof(Shared)) != 0 ||
       fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     problem = because("no shared memory");
@@ -55,7 +55,7 @@ std::shared_ptr<Control> Control::open(int file, std::string& problem) {
     return nullptr;
   }
   std::shared_ptr<Control> control(new Control);
-  // Locks belong to what was opened, so every process opens the file itself.
+  // A lock belongs to an open file description, so every process opens the file itself.
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", file);
   control->descriptor_ = ::open(path, O_RDWR | O_CLOEXEC);

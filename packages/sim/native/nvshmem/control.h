@@ -1,5 +1,5 @@
-// The memory that the PEs of a job share: an anonymous file that they hand each other. All-zero is its valid first
-// state. It may lie at another address in every process.
+// The memory that the PEs of a job share: an anonymous file, passed between them. All zeroes is its valid initial
+// state. Its address may differ between processes.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ constexpr int kMaxMadeTeams = 256;
 
 enum class PeState : uint32_t { absent = 0, attached = 1, left = 2 };
 
-// What a PE says about the call it is in. Addresses are offsets in the symmetric heap.
+// A PE's description of its current call. Addresses are offsets in the symmetric heap.
 struct Description {
   uint32_t kind;
   uint32_t type;
@@ -33,11 +33,11 @@ struct alignas(64) PeSlot {
   std::atomic<uint32_t> state;
   std::atomic<int32_t> process;
   std::atomic<int32_t> device;
-  std::atomic<uint32_t> doorbell;  // rung when somebody changed a word of this PE's heap
-  char exchange[64];               // the name under which its descriptors are to be had
+  std::atomic<uint32_t> doorbell;  // rung when another PE has changed a word of this PE's heap
+  char exchange[64];               // the name under which other PEs fetch its descriptors
 };
 
-// Where the members of a team synchronize. Members are counted by their index in the team.
+// The place where the members of a team synchronize. Members are numbered by their index in the team.
 struct alignas(64) TeamSlot {
   std::atomic<uint32_t> isTaken;
   std::atomic<uint32_t> size;
@@ -45,30 +45,31 @@ struct alignas(64) TeamSlot {
   std::atomic<uint32_t> left;
   std::atomic<uint32_t> doorbell;  // rung when a member arrives
   std::atomic<uint64_t> uniqueId;
-  std::atomic<int32_t> members[kMaxPes];  // their PE, plus 1
+  std::atomic<int32_t> members[kMaxPes];  // their PE numbers plus 1
   std::atomic<uint64_t>
-      arrivals[kMaxPes];  // how often each has arrived; the nth synchronization is over when all counts are n
+      // number of arrivals of each member; the nth synchronization is complete when all counts are n
+      arrivals[kMaxPes];
   Description descriptions[kMaxPes];
 };
 
-// The slots of the job's own synchronizations and of the teams that are there from the start come before those that are
-// made.
+// Slots of the job's own synchronizations and of the predefined teams come before the slots of created teams.
 constexpr int kStartSlot = 0;
-constexpr int kManagementSlot = 1;  // allocations: apart from the team of all, so that queued barriers do not matter
+// for allocations; separate from the world team, so that queued barriers do not interfere
+constexpr int kManagementSlot = 1;
 constexpr int kWorldSlot = 2;
 constexpr int kSharedSlot = 3;
 constexpr int kNodeSlot = 4;
 constexpr int kLeadersSlot = 5;
-constexpr int kAloneSlots = 6;                           // one for each PE
-constexpr int kSameDeviceSlots = kAloneSlots + kMaxPes;  // by the first PE of the device
+constexpr int kAloneSlots = 6;                           // one per PE
+constexpr int kSameDeviceSlots = kAloneSlots + kMaxPes;  // indexed by the first PE of the device
 constexpr int kMadeSlots = kSameDeviceSlots + kMaxPes;
 constexpr int kSlots = kMadeSlots + kMaxMadeTeams;
 
 struct Shared {
-  std::atomic<uint32_t> size;       // how many PEs there are
-  std::atomic<uint32_t> attached;   // how many have come; rung
-  std::atomic<uint32_t> teamLock;   // held while a team is looked for by its id
-  std::atomic<uint32_t> isFailing;  // whoever sets it writes the text and then `hasFailed`
+  std::atomic<uint32_t> size;       // number of PEs
+  std::atomic<uint32_t> attached;   // number of PEs that have attached; rung
+  std::atomic<uint32_t> teamLock;   // held while a PE looks for a team by its id
+  std::atomic<uint32_t> isFailing;  // the PE that sets it writes the text and then `hasFailed`
   std::atomic<uint32_t> hasFailed;
   char failure[256];
   PeSlot pes[kMaxPes];
@@ -77,7 +78,7 @@ struct Shared {
 
 class Control {
  public:
-  // The file is the caller's; this keeps a descriptor of its own.
+  // The caller keeps `file`; this object has its own descriptor.
   static std::shared_ptr<Control> open(int file, std::string& problem);
   static int createFile(std::string& problem);
   ~Control();
@@ -88,11 +89,11 @@ class Control {
   PeSlot& pe(int index) const { return shared_->pes[index]; }
   TeamSlot& team(int slot) const { return shared_->teams[slot]; }
 
-  // Each PE holds a lock for as long as its process lives; the kernel lets go of it even when the process is killed.
+  // Each PE holds a file lock while its process lives. The kernel releases it even if the process is killed.
   bool lockPe(int pe);
   bool isPeAlive(int pe) const;
 
-  // The first failure of any PE is everybody's.
+  // Records a failure for all PEs. The first failure of any PE wins.
   void fail(const std::string& text);
   const char* failure() const { return shared_->hasFailed.load() != 0 ? shared_->failure : nullptr; }
 
@@ -102,7 +103,7 @@ class Control {
   int descriptor_ = -1;
 };
 
-// 0: wait for ever. SHOAL_SIM_TIMEOUT_SECONDS, else a minute.
+// From SHOAL_SIM_TIMEOUT_SECONDS; 60 seconds by default. 0 waits for ever.
 uint64_t timeoutNanoseconds();
 
 }  // namespace shoal::nvshmem

@@ -7,7 +7,7 @@ using namespace shoal::nvshmem;
 
 namespace {
 
-// Of the size of Type, so that an element is written at once.
+// An integer of the size of Type, so that an element is written at once.
 template <size_t bytes>
 struct Word;
 template <>
@@ -73,7 +73,7 @@ Type get(const char* function, const Type* source, int pe) {
   return read<Type>(elementAddress(*session, function, source, sizeof(Type), pe));
 }
 
-// The value is returned, so it has to be waited for.
+// The function returns the value, so it must wait for the stream.
 template <class Type>
 Type getOnStream(const char* function, const Type* source, int pe, cudaStream_t stream) {
   const auto session = require(function);

@@ -49,7 +49,7 @@ void Exchange::answer(int connection) {
   if (recv(connection, &request, sizeof request, MSG_WAITALL) != sizeof request || request.magic != kRequestMagic)
     return;
   if (request.kind == RequestKind::exit) _exit(static_cast<int>(request.value));
-  // Held while it is sent, so that it is not closed meanwhile.
+  // Hold the lock while sending, so that the descriptor is not closed in the meantime.
   std::lock_guard lock(mutex_);
   auto found = offered_.find(request.value);
   sendDescriptor(connection, found != offered_.end() ? found->second : -1);

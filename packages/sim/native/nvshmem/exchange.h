@@ -1,4 +1,4 @@
-// How PEs hand each other descriptors: a socket that has no file, so nothing is left behind when its process ends.
+// Passes descriptors between PEs, through a socket without a file. Nothing is left when its process ends.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@ namespace shoal::nvshmem {
 
 class Exchange {
  public:
-  // Answers under `name` until the process ends. False, with the reason in `problem`, when the name is taken or there
-  // is no thread.
+  // Serves requests under `name` until the process ends. Returns false and a reason if the name is taken or no thread
+  // can be started.
   bool listen(const std::string& name, std::string& problem);
   const std::string& name() const { return name_; }
 
-  // Gives the descriptor, which stays the caller's, to all who ask for the key.
+  // Serves the descriptor to all PEs that ask for the key. The caller keeps its descriptor.
   uint64_t offer(int descriptor);
   void offerAs(uint64_t key, int descriptor);
   void withdraw(uint64_t key);
 
-  // Of another process. -1 when nobody answers under the name, or nothing is offered under the key.
+  // Fetches a descriptor of another process. Returns -1 if no process serves the name or the key.
   static int fetch(const std::string& name, uint64_t key);
-  // Asks the process under `name` to end with a status.
+  // Asks the process under `name` to exit with a status.
   static void askToExit(const std::string& name, int status);
 
  private:

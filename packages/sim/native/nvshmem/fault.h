@@ -1,9 +1,9 @@
-// Faults on demand: PEs that die, hang or are slow, and devices that are lost.
+// Fault injection: PEs that die, hang or are slow, and devices that fail.
 #pragma once
 
 namespace shoal::nvshmem {
 
-// Lets happen what was asked for at this call. Does not return when the PE is to die or to hang.
+// Injects the fault that was requested for this call. Does not return if the PE must die or hang.
 void injectFault(const char* function, int pe, int device);
 bool hasFaults();
 

@@ -36,7 +36,7 @@ bool Heap::open(uint64_t limit, uint64_t step, std::string& problem) {
   step_ = rounded(step, kGranularity);
   bases_.assign(static_cast<size_t>(job_.size), 0);
   for (CUdeviceptr& base : bases_) {
-    // The second half is for memory that is added.
+    // The second half of the range is for user memory that is added to the heap.
     if (cuMemAddressReserve(&base, 2 * limit_, 0, 0, 0) != CUDA_SUCCESS) {
       problem = "no addresses for the symmetric heap";
       return false;
@@ -159,7 +159,7 @@ void* Heap::allocate(const char* function, size_t size, size_t alignment) {
     report("%s: the PEs ask for different things; PE %d for %zu bytes", function, job_.pe, size);
     return nullptr;
   }
-  // All PEs do the same from here on, so they come to the same offset.
+  // All PEs run the same steps from here on, so all find the same offset.
   const uint64_t need = rounded(std::max<uint64_t>(size, 1), kAlignment);
   if (size == 0 || need < size || need > limit_) return nullptr;
   const uint64_t aligned = std::max<uint64_t>(alignment, kAlignment);
@@ -258,7 +258,7 @@ bool Heap::isMapped(uint64_t offset, size_t bytes) const {
   auto after = parts_.upper_bound(offset);
   if (after == parts_.begin()) return false;
   auto part = std::prev(after);
-  // What grew lies side by side.
+  // The grown part of the heap is contiguous.
   if (!part->second.isAdded) return offset <= grown_ && bytes <= grown_ - offset;
   const uint64_t skipped = offset - part->first;
   return skipped <= part->second.size && bytes <= part->second.size - skipped;

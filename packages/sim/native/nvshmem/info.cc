@@ -1,4 +1,4 @@
-// What needs no session.
+// Functions that need no session.
 #include <cstdio>
 
 #include "shoal/nvshmem.h"

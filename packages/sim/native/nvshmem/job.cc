@@ -42,7 +42,7 @@ std::shared_ptr<Job> Job::join(const std::shared_ptr<Control>& control, int pe, 
   slot.state = static_cast<uint32_t>(PeState::attached);
   shared.attached.fetch_add(1);
   futexWakeAll(shared.attached);
-  // The others know of it by now.
+  // Inject the fault after the other PEs have seen this PE.
   CUdevice device = 0;
   if (cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;
   injectFault("nvshmemx_hostlib_init_attr", pe, device);

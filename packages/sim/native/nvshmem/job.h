@@ -1,4 +1,4 @@
-// This process as one PE of a job: how it came to the others, and how it waits for them.
+// This process as one PE of a job: it joins the other PEs and waits for them.
 #pragma once
 
 #include <memory>
@@ -10,46 +10,46 @@
 
 namespace shoal::nvshmem {
 
-// PEs that synchronize in a slot; the caller is the one with index `own`.
+// The PEs that synchronize in a slot. The caller has the index `own`.
 struct Group {
   int slot = 0;
   std::vector<int> members;
   int own = 0;
-  bool mayHaveEnded = false;  // a member whose session has ended is waited for all the same
+  bool mayHaveEnded = false;  // waits for a member even if its session has ended
 };
 
 class Job {
  public:
-  // Waits until all PEs are there. Null with a text when that fails.
+  // Waits until all PEs have attached. Returns null and a text on failure.
   static std::shared_ptr<Job> join(const std::shared_ptr<Control>& control, int pe, int size, std::string& problem);
 
-  // For a job that nothing came of: a thread still answers for it.
+  // Keeps a job that could not start, because a thread still serves requests for it.
   static void keep(std::shared_ptr<Job> job);
 
   const int pe;
   const int size;
   const std::shared_ptr<Control> control;
   Exchange exchange;
-  static constexpr long kLookAfter = 20000000;  // nanoseconds after which it is asked whether the others are alive
-  std::atomic<bool> isEnding{false};            // the session ends: whatever still waits in a stream gives up
+  static constexpr long kLookAfter = 20000000;  // nanoseconds until a wait checks whether the other PEs are alive
+  std::atomic<bool> isEnding{false};            // the session is ending: work that still waits in a stream stops
 
   Group everybody(int slot) const;
 
-  // Returns true when all members have come; `what` names the call in a failure.
+  // Returns true when all members have arrived. `what` names the call in a failure text.
   bool sync(const Group& group, const char* what);
-  // The same, twice, and takes what each member says of itself, in the order of the members.
+  // Synchronizes twice, and collects the descriptions of all members in member order.
   bool tell(const Group& group, const char* what, const Description& own, std::vector<Description>& all);
 
-  // Waits for `ready`, looking again whenever `word` changes and after `slice` nanoseconds. `concerns` has a bit for
-  // each PE without which it would wait in vain: such a PE's death ends the wait, and so does its end unless
-  // `mayHaveEnded`.
+  // Waits until `ready` returns true. Checks again whenever `word` changes, and every `slice` nanoseconds. `concerns`
+  // has a bit for each PE that the wait depends on. The death of such a PE ends the wait. So does the end of its
+  // session, unless `mayHaveEnded` is set.
   template <class Ready>
   bool waitFor(std::atomic<uint32_t>& word, uint64_t concerns, bool mayHaveEnded, const char* what, Ready&& ready,
                long slice = kLookAfter);
 
-  // What a PE changed in its own or another's heap: whoever waits for a value there looks again.
+  // Called after a PE changed its own or another PE's heap. Waits for a value in that heap check again.
   void ring(int other);
-  // Says once in this process why waiting is over.
+  // Reports the failure once per process.
   void tellFailure();
   void fail(const std::string& text);
 
@@ -81,7 +81,7 @@ bool Job::waitFor(std::atomic<uint32_t>& word, uint64_t concerns, bool mayHaveEn
       const char* how = nullptr;
       const int missing = findMissing(concerns & ~(uint64_t{1} << pe), mayHaveEnded, how);
       if (missing >= 0) {
-        if (ready()) return true;  // it was here long enough
+        if (ready()) return true;  // it became ready during the last check
         fail("PE " + std::to_string(missing) + " " + how + " while PE " + std::to_string(pe) + " waited for it in " +
              what);
         return false;

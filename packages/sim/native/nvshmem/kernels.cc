@@ -7,11 +7,11 @@ namespace shoal::nvshmem {
 
 namespace {
 
-// Of so many teams that were made kernels can be members.
+// Kernels can use this many teams, predefined teams included.
 constexpr int kMostTeams = NVSHMEM_TEAMS_MIN + 64;
 
-// Lengths in 64-bit words, and the sum that the device library reckons with for each team: two of a synchronization,
-// the room of reductions, ten of a broadcast and two of an all-to-all.
+// Lengths in 64-bit words. The device library expects this much room per team: two synchronization areas, the scratch
+// space of reductions, ten areas for broadcasts and two for all-to-alls.
 constexpr uint64_t kSyncWords = 27648;
 constexpr uint64_t kScratchBytes = 512 << 10;
 constexpr uint64_t kWordsOfTeam = 2 * 2 * kSyncWords + kScratchBytes / 8 + 10 * kSyncWords + 2 * kSyncWords;
@@ -66,13 +66,13 @@ struct TeamState {
   nvshmem_team_t samePe;
   void *multicast, *multicastBase;
   nvshmem_team_t copies[128];
-  int* pes;  // of the job, by member; and, behind them, the member that each PE of the job is
+  int* pes;  // the PE of each member, followed by the member index of each PE
 };
 static_assert(sizeof(TeamState) == 792 && offsetof(TeamState, pes) == 784);
 
 constexpr int versionOf(size_t bytes) { return (1 << 16) + static_cast<int>(bytes); }
 
-// What the memory of this PE has, in this order.
+// The layout of this PE's memory, in this order.
 struct Places {
   uint64_t bases, teams, counters, own, states, stateBytes, bytes;
   explicit Places(int size) {
@@ -80,7 +80,7 @@ struct Places {
     bases = 0;
     teams = bases + 8 * pes;
     counters = teams + 8 * kMostTeams;
-    own = counters + 16 * kMostTeams;  // 64 bytes of a timeout, and four words
+    own = counters + 16 * kMostTeams;  // 64 bytes of a timeout, then four words
     states = own + 96;
     stateBytes = sizeof(TeamState) + 2 * sizeof(int) * pes;
     bytes = states + stateBytes * kMostTeams;
@@ -125,7 +125,7 @@ void KernelState::change(const Team& team, bool isThere) {
   auto* base = reinterpret_cast<char*>(memory_);
   auto** entry = reinterpret_cast<void**>(base + places.teams) + index;
   if (!isThere) {
-    // Who gets the number next begins as all of its members do.
+    // Reset the state of the number, so that the next team starts equally on all of its members.
     *entry = nullptr;
     memset(static_cast<char*>(sync_) + 8 * kWordsOfTeam * static_cast<uint64_t>(index), 0, 8 * kWordsOfTeam);
     for (int at = 0; at < 2; ++at) reinterpret_cast<int64_t*>(base + places.counters)[2 * index + at] = 1;
@@ -145,7 +145,7 @@ void KernelState::change(const Team& team, bool isThere) {
   for (size_t at = 2; at < count; ++at) {
     if (members[at] - members[at - 1] != state->stride) state->stride = -1;
   }
-  // Reductions by exchange would take this many phases, for which no room is enough: they go from segment to segment.
+  // This number of exchange phases never fits, so the device library reduces segment by segment instead.
   state->exchange.to = -1;
   state->exchange.phases = 1 << 20;
   state->flag = state->gatherFlag = 1;
@@ -176,7 +176,7 @@ bool KernelState::tell(CUdeviceptr variable, size_t bytes, std::string& problem)
   state.version = versionOf(sizeof state);
   state.pe = state.peOfNode = job_.pe;
   state.size = state.sizeOfNode = job_.size;
-  state.connectivity = 1;  // every GPU reaches the memory of every other, also with atomics
+  state.connectivity = 1;  // every GPU reaches every GPU's memory, also with atomics
   state.isProxyOrdered = state.areAtomicsCompleteOnQuiet = true;
   state.heap = heap_.at(job_.pe, 0);
   state.heapBytes = heap_.reserved();

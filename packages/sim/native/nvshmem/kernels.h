@@ -1,4 +1,4 @@
-// What kernels that call NVSHMEM read: the state and the teams of its device library, as version 3.4.5 lays them out.
+// The data that kernels with NVSHMEM calls read: the state and the teams of the device library, in the layout of 3.4.5.
 #pragma once
 
 #include <mutex>
@@ -17,9 +17,9 @@ class KernelState {
   KernelState(const KernelState&) = delete;
   KernelState& operator=(const KernelState&) = delete;
 
-  // Tells the variable of a module of the job. The first call takes symmetric memory, so all PEs make it.
+  // Writes the state to the variable of a module. The first call allocates symmetric memory, so all PEs must make it.
   bool tell(CUdeviceptr variable, size_t bytes, std::string& problem);
-  // Gives the own memory back; the session's context is current.
+  // Frees this PE's own memory. The session's context must be current.
   void close();
 
  private:
@@ -30,8 +30,8 @@ class KernelState {
   Heap& heap_;
   Teams& teams_;
   std::mutex mutex_;
-  CUdeviceptr memory_ = 0;  // of what only this PE reads
-  void* sync_ = nullptr;    // symmetric: what the PEs of a team write for each other
+  CUdeviceptr memory_ = 0;  // read only by this PE
+  void* sync_ = nullptr;    // symmetric: the PEs of a team write here for each other
 };
 
 }  // namespace shoal::nvshmem

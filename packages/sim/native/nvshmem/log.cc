@@ -1,4 +1,4 @@
-// The names of NVSHMEM's log and options: it exports them for its plugins, and headers do not speak of them.
+// The symbols of NVSHMEM's log and options. NVSHMEM exports them for its plugins; no header declares them.
 #include <pthread.h>
 
 #include <cstdarg>

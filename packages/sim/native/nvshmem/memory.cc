@@ -11,7 +11,7 @@ void* nvshmem_malloc(size_t size) { return require("nvshmem_malloc")->heap.alloc
 void* nvshmem_calloc(size_t count, size_t size) {
   const auto session = require("nvshmem_calloc");
   size_t bytes = 0;
-  if (__builtin_mul_overflow(count, size, &bytes)) bytes = SIZE_MAX;  // too much for any heap
+  if (__builtin_mul_overflow(count, size, &bytes)) bytes = SIZE_MAX;  // more than any heap has
   void* made = session->heap.allocate("nvshmem_calloc", bytes, 0);
   if (made == nullptr) return nullptr;
   memset(made, 0, bytes);
@@ -22,7 +22,7 @@ void* nvshmem_calloc(size_t count, size_t size) {
 void* nvshmem_align(size_t alignment, size_t size) {
   const auto session = require("nvshmem_align");
   if (alignment == 0) return nullptr;
-  if ((alignment & (alignment - 1)) != 0) alignment = 0;  // what is no power of two is ignored
+  if ((alignment & (alignment - 1)) != 0) alignment = 0;  // ignore an alignment that is not a power of two
   return session->heap.allocate("nvshmem_align", size, alignment);
 }
 

@@ -6,7 +6,7 @@ using namespace shoal::nvshmem;
 
 namespace {
 
-// `find` gives the variable of the device library.
+// `find` returns the device library's variable.
 template <class Find>
 int tell(const char* function, Find&& find) {
   const auto session = require(function);
@@ -26,7 +26,7 @@ int tell(const char* function, Find&& find) {
   return NVSHMEMX_ERROR_INTERNAL;
 }
 
-// The state ends with the module.
+// The state is freed with the module.
 template <class Find>
 int forget(const char* function, Find&& find) {
   const auto session = require(function);

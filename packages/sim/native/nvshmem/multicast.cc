@@ -43,7 +43,7 @@ void Multicast::forgetPart(uint64_t offset) {
   }
 }
 
-// The object stays as long as it is mapped.
+// The mapping keeps the multicast object alive.
 bool Multicast::map(const Team& team, const std::vector<int>& devices, CUdeviceptr address, uint64_t offset,
                     uint64_t size) {
   CUmulticastObjectProp properties = {};

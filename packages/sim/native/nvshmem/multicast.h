@@ -1,4 +1,4 @@
-// Addresses at which a write reaches a whole team. Each process makes its own, when they are first asked for.
+// Multicast addresses, at which a write reaches a whole team. Each process creates its own on first use.
 #pragma once
 
 #include <map>
@@ -18,16 +18,16 @@ class Multicast {
   Multicast(const Multicast&) = delete;
   Multicast& operator=(const Multicast&) = delete;
 
-  // `devices` by PE. Null where the team has no such addresses: two of its PEs are on one device, or multicast is off.
+  // `devices` is indexed by PE. Returns null if two PEs of the team share a device, or if multicast is off.
   void* find(const Team& team, const std::vector<int>& devices, const void* symmetric);
-  // Of a team that ends, and of a part of the heap that goes.
+  // For a team that ends, and for a part of the heap that is removed.
   void forget(nvshmem_team_t team);
   void forgetPart(uint64_t offset);
 
  private:
   struct Range {
     CUdeviceptr base = 0;
-    std::map<uint64_t, uint64_t> parts;  // offset and size of what is mapped
+    std::map<uint64_t, uint64_t> parts;  // offset and size of the mapped parts
   };
   bool map(const Team& team, const std::vector<int>& devices, CUdeviceptr address, uint64_t offset, uint64_t size);
   void release(Range& range);

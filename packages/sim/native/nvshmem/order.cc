@@ -1,4 +1,4 @@
-// Completion and order of what a PE has asked for, and synchronization with others.
+// Completion and ordering of a PE's operations, and synchronization with other PEs.
 #include "session.h"
 
 using namespace shoal::nvshmem;
@@ -10,7 +10,7 @@ void complete(const Session& session, const char* function) {
   mustSucceed(session, cuStreamSynchronize(session.stream), function);
 }
 
-// An nvshmemx_status.
+// Returns an nvshmemx_status.
 int sync(const char* function, nvshmem_team_t handle, bool isCompleting) {
   const auto session = require(function);
   const auto team = session->teams.find(handle);
@@ -33,9 +33,9 @@ int syncOnStream(const char* function, nvshmem_team_t handle, cudaStream_t strea
 }  // namespace
 
 void nvshmem_quiet(void) { complete(*require("nvshmem_quiet"), "nvshmem_quiet"); }
-// What one PE does to another happens in the order in which it was asked for.
+// No fence is needed, because a PE's operations always run in call order.
 void nvshmem_fence(void) { require("nvshmem_fence"); }
-// In a stream everything has been done when its turn is over.
+// Earlier work of a stream is complete when the stream reaches this call.
 void nvshmemx_quiet_on_stream(cudaStream_t stream) {
   constexpr char function[] = "nvshmemx_quiet_on_stream";
   const auto session = require(function);

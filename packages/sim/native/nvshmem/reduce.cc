@@ -1,4 +1,4 @@
-// The reductions, over their types.
+// The reductions, for all types.
 #include "reduce.h"
 
 #include <algorithm>
@@ -44,12 +44,13 @@ ShoalHalf roundToHalf(float value) {
   const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
   const uint32_t magnitude = bits & 0x7fffffff;
   if (magnitude > 0x7f800000) return {static_cast<uint16_t>(0x7fff)};
-  if (magnitude >= 0x477ff000) return {static_cast<uint16_t>(sign | 0x7c00)};  // rounds to more than the largest
+  // rounds to more than the largest finite value
+  if (magnitude >= 0x477ff000) return {static_cast<uint16_t>(sign | 0x7c00)};
   if (magnitude >= 0x38800000) {
     const uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
     return {static_cast<uint16_t>(sign | (rounded - 0x38000000) >> 13)};
   }
-  // Too small for an exponent: adding 0.5 leaves the multiples of 2^-24, rounded to even, in the low bits.
+  // A subnormal result: adding 0.5 leaves the value in multiples of 2^-24, rounded to even, in the low bits.
   float absolute;
   memcpy(&absolute, &magnitude, sizeof absolute);
   absolute += 0.5f;
@@ -60,7 +61,7 @@ ShoalHalf roundToHalf(float value) {
 
 template <class Type>
 struct Number {
-  // Unsigned, so that overflow wraps around; at least an int's size, so that short products do not overflow one.
+  // Unsigned, so that overflow wraps around. At least 32 bits, so that products of short values do not overflow an int.
   using Wide =
       std::conditional_t<std::is_integral_v<Type>, std::conditional_t<sizeof(Type) == 8, uint64_t, uint32_t>, Type>;
   static Type load(Type value) { return value; }
@@ -82,7 +83,7 @@ struct Number<ShoalBfloat16> {
   static ShoalBfloat16 store(float value) { return roundToBfloat16(value); }
 };
 
-// By number, for telling whether all PEs mean the same.
+// The operations by number, to check that all PEs agree.
 enum Operation : uint32_t { op_and, op_or, op_xor, op_min, op_max, op_sum, op_prod };
 
 template <Operation operation, class Type>

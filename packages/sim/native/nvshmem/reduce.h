@@ -1,4 +1,4 @@
-// Combining the elements of several PEs, in the order of the PEs.
+// Combines the elements of several PEs, in PE order.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace shoal::nvshmem {
 
-// Writes `count` elements combined from all sources. 16-bit floats are combined in float and rounded once; integers
-// wrap around.
+// Writes `count` elements, combined from all sources. Floats of 16 bits are combined in float and rounded once.
+// Integers wrap around.
 using Combine = void (*)(void* out, const void* const* sources, size_t sourceCount, size_t count);
 
 }  // namespace shoal::nvshmem

@@ -1,4 +1,4 @@
-// Buffers that NVSHMEM is told of.
+// Registration of local buffers.
 #include "report.h"
 #include "session.h"
 

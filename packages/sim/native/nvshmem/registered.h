@@ -1,4 +1,4 @@
-// Ranges of local memory that were registered; no two of them overlap.
+// Registered ranges of local memory. They never overlap.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace shoal::nvshmem {
 
 class Registered {
  public:
-  // False when it overlaps another.
+  // Returns false if the range overlaps another.
   bool add(uint64_t start, uint64_t end) {
     std::lock_guard lock(mutex_);
     auto after = ends_.upper_bound(start);
@@ -18,7 +18,7 @@ class Registered {
     ends_[start] = end;
     return true;
   }
-  // False when nothing was registered that starts there.
+  // Returns false if no registered range starts there.
   bool remove(uint64_t start) {
     std::lock_guard lock(mutex_);
     return ends_.erase(start) != 0;
@@ -30,7 +30,7 @@ class Registered {
 
  private:
   std::mutex mutex_;
-  std::map<uint64_t, uint64_t> ends_;  // by start
+  std::map<uint64_t, uint64_t> ends_;  // by start address
 };
 
 }  // namespace shoal::nvshmem

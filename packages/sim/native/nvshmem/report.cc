@@ -10,7 +10,7 @@ namespace shoal::nvshmem {
 
 namespace {
 
-// One write, so that the lines of several PEs do not mix.
+// A single write, so that the lines of several PEs do not mix.
 void say(const char* format, va_list arguments) {
   char text[1024];
   int length = snprintf(text, sizeof text - 1, "NVSHMEM on the software device: ");

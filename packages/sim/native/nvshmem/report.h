@@ -1,4 +1,4 @@
-// What the library says on the standard error stream, and how it ends a process: NVSHMEM has no other way to tell.
+// Messages on standard error, and ending the process. NVSHMEM has no other way to report most errors.
 #pragma once
 
 #include <new>
@@ -9,11 +9,11 @@
 namespace shoal::nvshmem {
 
 void report(const char* format, ...) __attribute__((format(printf, 1, 2)));
-// Says why and ends the process with status 255, as NVSHMEM does; no exit handler runs.
+// Prints the reason and ends the process with status 255, as NVSHMEM does. Exit handlers do not run.
 [[noreturn]] void leave(const char* format, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] void leaveUninitialised(const char* function);
 
-// For functions with a status: nothing thrown leaves the library.
+// For functions with a status: no exception leaves the library.
 template <class Body>
 int withStatus(const char* function, Body&& body) noexcept {
   try {

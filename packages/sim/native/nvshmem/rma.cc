@@ -1,10 +1,10 @@
-// Put and get, of all types and sizes.
+// Put and get, for all types and sizes.
 #include "transfer.h"
 
 using namespace shoal::nvshmem;
 
-// The functions of one name: blocking, not blocking, and both on a stream. In a stream one comes after the other
-// anyway.
+// The four functions of one name: blocking and non-blocking, with and without a stream. On a stream, both behave alike,
+// because the stream runs operations in order.
 #define SHOAL_MOVES(suffix, Type, direction, bytes)                                                                   \
   void nvshmem_##suffix(Type* dest, const Type* source, size_t count, int pe) {                                       \
     move({"nvshmem_" #suffix, Direction::direction, dest, source, count, bytes, pe}, true);                           \

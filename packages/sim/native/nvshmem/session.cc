@@ -17,9 +17,9 @@ namespace {
 
 struct Process {
   std::mutex mutex;
-  std::shared_ptr<Job> job;  // never ends: a second start is in the same job, whatever it asks for
+  std::shared_ptr<Job> job;  // never ends: a later start joins the same job, whatever its arguments
   std::shared_ptr<Session> session;
-  int starts = 0;  // that were not ended yet
+  int starts = 0;  // starts without a matching end
 };
 
 Process& process() {
@@ -29,7 +29,7 @@ Process& process() {
 
 constexpr uint32_t kStarting = 200;
 
-// The caller holds the mutex. True also when there is no device yet, and so no session.
+// The caller holds the mutex. Also returns true if no device is chosen yet, and the session is therefore postponed.
 bool startSession(Process& own, std::string& problem) {
   CUcontext context = nullptr;
   CUdevice device = 0;
@@ -87,7 +87,7 @@ int status() {
   return own.session->areDevicesShared ? NVSHMEM_STATUS_FULL_MPG : NVSHMEM_STATUS_IS_INITIALIZED;
 }
 
-// A number of bytes as NVSHMEM reads it: with K, M, G or T.
+// Reads a size as NVSHMEM does, with the suffix K, M, G or T.
 uint64_t sizeFromEnvironment(const char* name, uint64_t otherwise) {
   const char* text = getenv(name);
   if (text == nullptr || *text == '\0') return otherwise;
@@ -111,8 +111,8 @@ bool Session::start(std::string& problem) {
   slot.device = device;
   slot.state = static_cast<uint32_t>(PeState::attached);
   size_t bytes = 0;
-  // The first work of a stream makes its thread. Blocking transfers have no status, so one that cannot be made shows
-  // here.
+  // The first work of a stream starts its thread. Queue some now, so that a failure to start it is reported here;
+  // blocking transfers have no status.
   const auto nothing = [](void*) { return CUDA_SUCCESS; };
   const bool isFine = cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS &&
                       cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
@@ -147,7 +147,7 @@ bool Session::start(std::string& problem) {
 void Session::end() {
   injectFault("nvshmemx_hostlib_finalize", job->pe, device);
   {
-    // What is queued still needs the heap.
+    // Queued work still uses the heap.
     InContext scope(*this);
     cuCtxSynchronize();
   }
@@ -196,7 +196,7 @@ std::shared_ptr<Session> require(const char* function) {
   if (!own.session) leaveUninitialised(function);
   const auto session = own.session;
   lock.unlock();
-  // What is queued has its fault when its turn comes.
+  // Queued operations inject their faults when they run.
   if (!isQueued(function)) injectFault(function, session->job->pe, session->device);
   return session;
 }

@@ -1,4 +1,4 @@
-// NVSHMEM as it runs in this process: there is at most one.
+// The NVSHMEM session of this process. There is at most one.
 #pragma once
 
 #include <functional>
@@ -28,30 +28,31 @@ class Session {
         multicast(heap, ordinal),
         kernels(*job, heap, teams) {}
   ~Session();
-  // Waits for the others; all of them call it.
+  // Waits for the other PEs. All PEs must call it.
   bool start(std::string& problem);
   void end();
 
   const std::shared_ptr<Job> job;
   const CUcontext context;
   const CUdevice device;
-  CUstream stream = nullptr;  // of transfers that no stream was named for
+  CUstream stream = nullptr;  // for transfers without a stream argument
   Heap heap;
   Teams teams;
   Registered registered;
   Multicast multicast;
   KernelState kernels;
   std::vector<int> devices;       // by PE
-  bool areDevicesShared = false;  // two PEs are on one device
+  bool areDevicesShared = false;  // true if two PEs share a device
 };
 
-// The session that runs, begun now where it was put off until a device is chosen. Ends the process when there is none.
+// Returns the running session. A start that waited for a device to be chosen happens here. Ends the process if there is
+// no session.
 std::shared_ptr<Session> require(const char* function);
-// Null when there is none.
+// Both return null if there is no session or job.
 std::shared_ptr<Session> running();
 std::shared_ptr<Job> joined();
 
-// The session's context, current until the end of the scope.
+// Makes the session's context current until the end of the scope.
 class InContext {
  public:
   explicit InContext(const Session& session) { isPushed_ = cuCtxPushCurrent_v2(session.context) == CUDA_SUCCESS; }
@@ -65,13 +66,14 @@ class InContext {
   bool isPushed_ = false;
 };
 
-// Ends the process when a call of the driver failed; not where the job has failed, which was told already.
+// Ends the process if the driver call failed, unless the job has failed, which was reported already.
 void mustSucceed(const Session& session, CUresult status, const char* function);
 
-// What a stream is told whose work gave up waiting: its context is lost, and nobody takes the data for good.
+// The stream's status after its work has stopped waiting. Its context is lost, so that no caller takes the data for
+// valid.
 constexpr CUresult kAbandoned = CUDA_ERROR_EXTERNAL_DEVICE;
 
-// Queues `body` on a stream; the ranges are checked and stay alive until it has run. What it returns becomes the
+// Queues `body` on a stream. The ranges are checked and stay alive until `body` has run. Its result becomes the
 // context's error.
 CUresult enqueue(const std::shared_ptr<Session>& session, const char* function, cudaStream_t stream,
                  std::function<CUresult()> body, const std::vector<ShoalSimRange>& ranges = {});

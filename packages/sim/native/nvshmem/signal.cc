@@ -1,4 +1,4 @@
-// Signals, and puts that end in one.
+// Signals, and puts with a signal.
 #include "report.h"
 #include "transfer.h"
 
@@ -22,7 +22,7 @@ void signalOnStream(const char* function, uint64_t* signal, uint64_t value, int 
               function);
 }
 
-// The stream does one after the other.
+// The stream runs the put before the signal.
 void putAndSignal(const Move& wanted, uint64_t* signal, uint64_t value, int operation, cudaStream_t stream) {
   moveOnStream(wanted, stream);
   signalOnStream(wanted.function, signal, value, operation, wanted.pe, stream, false);

@@ -107,7 +107,7 @@ int Teams::takeSlot() {
   return -1;
 }
 
-// Nobody uses it any more; whoever takes it next finds it as it was at the start.
+// No member uses the slot any more. Reset it for the next team.
 void Teams::freeSlot(int slot) {
   TeamSlot& own = job_.control->team(slot);
   for (auto& member : own.members) member = 0;
@@ -151,7 +151,7 @@ int Teams::split(const Team& parent, const char* function, const Description& ar
     report("%s: the PEs of the team ask for different things", function);
     status = NVSHMEMX_ERROR_SYMMETRY;
   } else if (std::any_of(all.begin(), all.end(), [](const Description& each) { return each.value == 0; })) {
-    // All PEs of the parent are told, also those that would have been no members.
+    // All PEs of the parent learn of the failure, even those that would not become members.
     status = NVSHMEMX_ERROR_OUT_OF_MEMORY;
   }
   if (status != NVSHMEMX_SUCCESS || members.empty()) {
@@ -173,7 +173,7 @@ int Teams::makeById(uint64_t uniqueId, int size, int place, const nvshmem_team_c
   if (!hasRoom()) return NVSHMEMX_ERROR_OUT_OF_MEMORY;
   Shared& shared = job_.control->shared();
   const uint64_t anybody = job_.size == 64 ? ~uint64_t{0} : (uint64_t{1} << job_.size) - 1;
-  // One PE at a time looks for the slot.
+  // Only one PE at a time searches for the slot.
   const auto isMine = [&] {
     uint32_t isFree = 0;
     return shared.teamLock.compare_exchange_strong(isFree, 1);
@@ -220,7 +220,7 @@ int Teams::makeById(uint64_t uniqueId, int size, int place, const nvshmem_team_c
 
 using namespace shoal::nvshmem;
 
-// Before there is memory, the team of all is known as soon as there is a job.
+// Without a session, only the world team is known, as soon as there is a job.
 int nvshmem_team_my_pe(nvshmem_team_t handle) {
   const auto session = running();
   if (!session) return handle == NVSHMEM_TEAM_WORLD ? nvshmem_my_pe() : 0;
@@ -290,7 +290,7 @@ int nvshmem_team_split_2d(nvshmem_team_t parent, int xrange, const nvshmem_team_
   const int status = session->teams.split(*of, function, arguments, row, xconfig, xmask, *xteam);
   const int other = session->teams.split(*of, function, arguments, column, yconfig, ymask, *yteam);
   if (status == 0 && other == 0) return 0;
-  // Both or none.
+  // Either both teams exist or none.
   if (status == 0) session->teams.destroy(*xteam);
   if (other == 0) session->teams.destroy(*yteam);
   *xteam = *yteam = NVSHMEM_TEAM_INVALID;

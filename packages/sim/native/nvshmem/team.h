@@ -1,4 +1,4 @@
-// Teams: some of the PEs, in an order, with a place to synchronize.
+// Teams: an ordered list of PEs, with a slot to synchronize in.
 #pragma once
 
 #include <functional>
@@ -21,21 +21,21 @@ struct Team {
 class Teams {
  public:
   explicit Teams(Job& job) : job_(job) {}
-  // Those that are there from the start; `devices` by PE.
+  // Creates the predefined teams; `devices` is indexed by PE.
   void open(const std::vector<int>& devices);
-  // Gives back those that were made and not destroyed.
+  // Frees the created teams that were not destroyed.
   void close();
 
   std::shared_ptr<Team> find(nvshmem_team_t handle) const;
-  // All members of the parent call it. `members` counts in the parent and is empty where the caller is in no new team;
-  // `arguments` must be the same on all. An nvshmemx_status.
+  // All members of the parent must call it. `members` has ranks of the parent, and is empty if the caller is in no new
+  // team. `arguments` must be equal on all PEs. Returns an nvshmemx_status.
   int split(const Team& parent, const char* function, const Description& arguments, const std::vector<int>& members,
             const nvshmem_team_config_t* config, long mask, nvshmem_team_t& made);
-  // All members of the new team call it, each with its place.
+  // All members of the new team must call it, each with its index.
   int makeById(uint64_t uniqueId, int size, int place, const nvshmem_team_config_t* config, long mask,
                nvshmem_team_t& made);
   void destroy(nvshmem_team_t handle);
-  // Tells of each team that is there, and from then on of each that comes or goes; null: no more.
+  // Reports each existing team, and afterwards each team that is created or destroyed; null stops the reports.
   using Watcher = std::function<void(const Team& team, bool isThere)>;
   void watch(Watcher watcher);
 

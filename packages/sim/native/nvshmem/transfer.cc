@@ -7,15 +7,15 @@ namespace shoal::nvshmem {
 
 namespace {
 
-// The bytes from the first to behind the last element.
+// The number of bytes from the start of the first to the end of the last element.
 size_t spanOf(const Move& wanted, ptrdiff_t stride) {
   return wanted.elements == 0
              ? 0
              : (wanted.elements - 1) * static_cast<size_t>(stride) * wanted.elementBytes + wanted.elementBytes;
 }
 
-// A fault that was queued before may have come already: it is told when the stream is asked, as one behind the copy
-// would be.
+// The call may fail because of an injected fault that was queued earlier. Do not end the process then: the program gets
+// the fault when it queries the stream, as if the fault had come after the copy.
 void mustQueue(const Session& session, CUresult status, const char* function, cudaStream_t stream) {
   if (status != CUDA_SUCCESS && hasFaults() && cuStreamQuery(stream) == status) return;
   mustSucceed(session, status, function);

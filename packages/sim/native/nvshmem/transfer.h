@@ -1,15 +1,14 @@
-// Moving bytes between a PE's memory and local memory.
+// Transfers between a PE's memory and local memory.
 #pragma once
 
 #include "session.h"
 
 namespace shoal::nvshmem {
 
-// The address of a peer's memory that corresponds to one of this PE; ends the process when the PE or the address is
-// wrong.
+// The peer's address that corresponds to an address of this PE. Ends the process if the PE or the address is wrong.
 char* peerAddress(const Session& session, const char* function, const void* symmetric, size_t bytes, int pe);
 
-// The same for one element, which must lie where the processor can change it at once.
+// The address of one element, which must be aligned so that the CPU can write it at once.
 char* elementAddress(const Session& session, const char* function, const void* symmetric, size_t bytes, int pe);
 
 enum class Direction { put, get };
@@ -25,7 +24,7 @@ struct Move {
   ptrdiff_t sourceStride = 1;
 };
 
-// Blocking moves return when they are done; the others are waited for by nvshmem_quiet.
+// A blocking move returns when it has completed. nvshmem_quiet waits for the others.
 void move(const Move& wanted, bool isBlocking);
 void moveOnStream(const Move& wanted, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// Streams that wait until values of this PE's memory, which others change, are as they should be.
+// Stream waits: a stream waits until values of this PE's memory, which other PEs change, fulfil a condition.
 #include "report.h"
 #include "transfer.h"
 
@@ -15,7 +15,7 @@ bool holds(Type found, int comparison, Type wanted) {
     case NVSHMEM_CMP_LE: return found <= wanted;
     case NVSHMEM_CMP_LT: return found < wanted;
     case NVSHMEM_CMP_GE: return found >= wanted;
-    default: return true;  // what is no comparison is not waited for
+    default: return true;  // an unknown comparison does not wait
   }
 }
 
@@ -24,10 +24,10 @@ struct Wait {
   const char* function;
   Type* variables;
   size_t count;
-  const int* status;  // not 0: this one is not waited for
+  const int* status;  // a value with a status other than 0 is skipped
   int comparison;
   Type value;
-  const Type* values;  // one for each, or null
+  const Type* values;  // one per element, or null
 };
 
 template <class Type>
@@ -51,7 +51,7 @@ void waitOnStream(const Wait<Type>& wanted, cudaStream_t stream) {
       return true;
     };
     const uint64_t anybody = job->size == 64 ? ~uint64_t{0} : (uint64_t{1} << job->size) - 1;
-    // A copy to the address of a peer rings at nobody's door.
+    // A plain copy to the address of a peer rings no doorbell, so check regularly.
     constexpr long slice = 1000000;
     return job->waitFor(job->control->pe(job->pe).doorbell, anybody, false, wanted.function, isDone, slice)
                ? CUDA_SUCCESS

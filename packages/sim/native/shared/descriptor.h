@@ -1,5 +1,4 @@
-// A file descriptor that goes from one process to another over a Unix socket, with one byte that says whether there is
-// one.
+// Sends a file descriptor to another process over a Unix socket. One byte says whether there is a descriptor.
 #pragma once
 
 #include <sys/socket.h>
@@ -9,7 +8,7 @@
 
 namespace shoal {
 
-// -1 sends that there is none.
+// A descriptor of -1 sends "none".
 inline bool sendDescriptor(int socket, int descriptor) {
   char isThere = descriptor >= 0;
   iovec data = {&isThere, 1};
@@ -29,7 +28,7 @@ inline bool sendDescriptor(int socket, int descriptor) {
   return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
 }
 
-// -1 where the other side has none, or says nothing.
+// Returns -1 if the peer sent "none" or nothing.
 inline int receiveDescriptor(int socket) {
   char isThere = 0;
   iovec data = {&isThere, 1};

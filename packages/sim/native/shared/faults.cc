@@ -46,7 +46,8 @@ bool isCallOf(const std::string& call, const char* function) {
 bool readNumber(const std::string& text, uint64_t& number) {
   char* end = nullptr;
   number = strtoull(text.c_str(), &end, 10);
-  // Signs and spaces, which it would take, come before digits; all else it stops at.
+  // strtoull would accept a sign or spaces before the digits. In ASCII both are below '0', so the first check refuses
+  // them. strtoull stops at any other character.
   return text[0] >= '0' && *end == '\0';
 }
 
@@ -89,7 +90,7 @@ bool Faults::parse(const std::vector<std::string>& words, Fault& fault, std::str
     else return false;
   }
   wrong = unknownCode;
-  // Without a function the code may be meant for another library.
+  // Without a function name, the code may be meant for another library.
   return unknownCode.empty() || !beginsWith(fault.call, rules_.prefix);
 }
 

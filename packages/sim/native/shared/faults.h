@@ -1,4 +1,4 @@
-// Faults on demand, as SHOAL_SIM_FAULT describes them: what was asked for, and which of it happens now.
+// Fault injection, in the syntax of SHOAL_SIM_FAULT: the requested faults, and which of them happens at a call.
 #pragma once
 
 #include <atomic>
@@ -9,24 +9,25 @@
 
 namespace shoal {
 
-// What one library understands.
+// The faults that one library accepts.
 struct FaultRules {
-  const char* prefix;                      // of its functions: a fault at one of another library is not looked at
-  bool takesAny;                           // whether faults without a function, or at *, are this library's
-  bool (*knows)(const std::string& call);  // whether there are faults at a function, or at those that begin so
+  const char* prefix;  // of its functions; faults at functions of other libraries are skipped
+  bool takesAny;       // true if faults without a function, or at *, belong to this library
+  // true if faults are supported at this function, or at functions with this prefix
+  bool (*knows)(const std::string& call);
   bool (*isCode)(uint64_t code);
-  int code;        // of an error without code=
-  uint64_t ranks;  // the most there are
-  uint64_t times;  // how often a fault without times= happens; 0: each time
+  int code;        // default for errors without code=
+  uint64_t ranks;  // maximum number of ranks
+  uint64_t times;  // default for faults without times=; 0: at every call
 };
 
-// Whether `call` is a function's name, or its beginning and *.
+// True if `call` is the function's name, or a prefix of the name and *.
 bool isCallOf(const std::string& call, const char* function);
 bool readNumber(const std::string& text, uint64_t& number);
 
 class Faults {
  public:
-  // What happens at a call. Dying is not among it.
+  // The effects of a fault at a call, except a kill.
   struct Injected {
     uint64_t milliseconds = 0;
     bool hangs = false;
@@ -35,21 +36,21 @@ class Faults {
 
   explicit Faults(const FaultRules& rules) : rules_(rules) {}
 
-  // Those of SHOAL_SIM_FAULT. What it returns is why there are none, empty where nothing is wrong.
+  // Reads SHOAL_SIM_FAULT. Returns the reason if it is invalid, and an empty text otherwise.
   std::string readEnvironment();
-  // Replaces them; null: none. Where something is not understood nothing changes, and `wrong` is that part.
+  // Replaces all faults; null removes them. If a part is invalid, nothing changes and `wrong` is that part.
   bool replace(const char* text, std::string& wrong);
   bool isAny() const { return isAny_; }
-  // Kills the process when that is what was asked for.
+  // Returns the fault for this call. Kills the process if that was requested.
   Injected next(const char* function, int rank);
 
  private:
   enum class Action { die, hang, slow, error };
   struct Fault {
     Action action = Action::die;
-    int rank = -1;       // -1: any
-    std::string call;    // empty: any
-    uint64_t after = 0;  // how often it comes by before
+    int rank = -1;       // -1: any rank
+    std::string call;    // empty: any function
+    uint64_t after = 0;  // number of calls to skip first
     uint64_t times = 0;
     uint64_t milliseconds = 1000;
     int code = 0;

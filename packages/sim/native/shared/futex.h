@@ -1,4 +1,4 @@
-// Waiting on a word of memory, also one that processes share.
+// Waits on a word of memory, which processes may share.
 #pragma once
 
 #include <linux/futex.h>
@@ -11,7 +11,8 @@
 
 namespace shoal {
 
-// Returns when the word changed from `seen`, was woken, or after the time; callers look again in every case.
+// Returns when the word differs from `seen`, after a wake-up, or on timeout. Callers check their condition in every
+// case.
 inline void futexWait(std::atomic<uint32_t>& word, uint32_t seen, long nanoseconds) {
   const timespec limit = {0, nanoseconds};
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, seen, &limit, nullptr, 0);

@@ -29,7 +29,7 @@ struct Address {
 
   explicit Address(const std::string& name) {
     address.sun_family = AF_UNIX;
-    // The leading zero keeps the name out of the file system.
+    // The leading zero byte makes it an abstract name, outside the file system.
     const size_t characters = std::min(name.size(), sizeof address.sun_path - 1);
     memcpy(address.sun_path + 1, name.data(), characters);
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + characters);
@@ -62,7 +62,7 @@ void accept(int listening, const char* threadName, const std::function<void(int)
   for (;;) {
     const int connection = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
     if (connection < 0) {
-      // Out of descriptors, perhaps: those who ask wait in the queue meanwhile.
+      // The process may be out of descriptors. Clients wait in the queue in the meantime.
       if (errno != EINTR) usleep(10000);
       continue;
     }
@@ -120,7 +120,7 @@ bool isListening(const std::string& name) {
 }
 
 bool serve(int listening, const char* threadName, std::function<void(int)> answer) {
-  // The thread must take no signals that are meant for the program.
+  // Block signals, because the thread must not handle signals for the program.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,4 +1,4 @@
-// Unix sockets between processes of one user. Their names are outside of the file system and go with the process.
+// Unix sockets between processes of one user. Their names are not in the file system, and disappear with the process.
 #pragma once
 
 #include <functional>
@@ -6,24 +6,24 @@
 
 namespace shoal {
 
-// What a name that nobody guesses is made of.
+// The random part of a name that cannot be guessed.
 struct RandomBytes {
   unsigned char bytes[16];
 };
 // Throws std::system_error.
 RandomBytes randomBytes();
-// The prefix, and the bytes as hexadecimal digits.
+// The prefix, followed by the bytes as hexadecimal digits.
 std::string nameOf(const char* prefix, const RandomBytes& random);
 
-// What a descriptor of these sockets says waits no longer than a few seconds. -1, with errno, where there is none.
+// Reads and writes on these sockets time out after a few seconds. Returns -1 and sets errno on failure.
 int listenAt(const std::string& name, int backlog);
-// Connected to a process of the same user, or -1.
+// Connects to a process of the same user, or returns -1.
 int connectTo(const std::string& name);
-// Whether somebody listens there. Whoever cannot ask takes the other for alive.
+// True if a process listens under the name. If that cannot be checked, true as well.
 bool isListening(const std::string& name);
 
-// Answers, on a thread of this name, each connection of a process of the same user, as long as this process lives.
-// False when no thread can be made: then `listening` is closed, and errno says why.
+// Calls `answer` for each connection of the same user, on a thread with this name, as long as the process lives. If no
+// thread can be started, closes `listening`, sets errno and returns false.
 bool serve(int listening, const char* threadName, std::function<void(int connection)> answer);
 
 }  // namespace shoal

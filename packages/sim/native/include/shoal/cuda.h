@@ -1,5 +1,5 @@
-// The part of the CUDA driver's C ABI that the software device speaks. Names, values and layouts are generated from the
-// spec (tooling/bindgen): what the sources here name. Nothing of the CUDA toolkit is needed to build this package.
+// The part of the CUDA driver's C ABI that the software device implements. tooling/bindgen generates the names, values
+// and layouts that the sources use from the spec. Building this package requires nothing of the CUDA toolkit.
 #pragma once
 
 #include <stddef.h>
@@ -19,19 +19,19 @@ typedef unsigned long long CUdeviceptr;
 
 #include "shoal/cuda.gen.h"
 
-// What only the software device has.
+// Functions of the software device only.
 
-// One line that names the software device; no real driver exports this symbol.
+// Describes the software device in one line. No real driver exports this symbol.
 SHOAL_EXPORT const char* shoalSimDescribe(void);
-// What nobody has given back, one line a kind. Answers how many bytes that takes, its NUL included.
+// Lists objects that the program did not free, one line per kind. Returns the size of the text, including its NUL.
 SHOAL_EXPORT size_t shoalSimLeft(char* text, size_t bytes);
-// Makes every context of the device fail with `code` from now on, as a fault on hardware would; code 0 heals it.
+// From now on, every context of the device fails with `code`, as after a fault on hardware. Code 0 ends the fault.
 SHOAL_EXPORT CUresult shoalSimInjectError(int device, int code);
 // Queues a pause on a stream.
 SHOAL_EXPORT CUresult shoalSimStreamDelay(CUstream stream, uint64_t nanoseconds);
-// Queues `run` on a stream as device work. It may block; its result becomes the context's error unless it is 0.
-// `discard` is called in its place when the context has failed before. The ranges are checked like those of a copy and
-// stay alive until the work has ended.
+// Queues `run` on a stream as device work. `run` may block. Its result becomes the context's error unless it is 0. If
+// the context has failed before, `discard` is called instead. The ranges are checked like the ranges of a copy, and
+// stay alive until the work has completed.
 struct ShoalSimRange {
   CUdeviceptr address;
   size_t length;
@@ -39,8 +39,8 @@ struct ShoalSimRange {
 };
 SHOAL_EXPORT CUresult shoalSimEnqueue(CUstream stream, CUresult (*run)(void*), void (*discard)(void*), void* userData,
                                       const ShoalSimRange* ranges, size_t rangeCount);
-// The same on a stream that is captured: a node of the graph. Each launch calls `start`, in the order of launches, for
-// what `run` or `discard` gets; `release` is called when no graph has the node any more.
+// Adds the work as a node to the graph that the stream is captured into. Each launch calls `start`, in launch order,
+// and passes its result to `run` or `discard`. `release` is called when the last graph with this node is gone.
 SHOAL_EXPORT CUresult shoalSimCapture(CUstream stream, void* (*start)(void*), CUresult (*run)(void*),
                                       void (*discard)(void*), void (*release)(void*), void* userData,
                                       const ShoalSimRange* ranges, size_t rangeCount);

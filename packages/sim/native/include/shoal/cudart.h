@@ -1,5 +1,5 @@
-// The part of the CUDA runtime's C ABI that the software device speaks: see cuda.h. What has the layout and the values
-// of the driver's is the driver's here.
+// The part of the CUDA runtime's C ABI that the software device implements; see cuda.h. Types with the same layout and
+// values as the driver's are aliases of the driver's types.
 #pragma once
 
 #include "cuda.h"

@@ -1,4 +1,4 @@
-// The part of NCCL's C ABI that the software device speaks: see cuda.h.
+// The part of NCCL's C ABI that the software device implements; see cuda.h.
 #pragma once
 
 #include <limits.h>
@@ -13,9 +13,9 @@ extern "C" {
 typedef ncclGinOutboxHandle ncclGinOutboxHandle_t;
 typedef ncclGinInboxA2AHandle ncclGinInboxA2AHandle_t;
 
-// What only the software device has.
+// Functions of the software device only.
 
-// Replaces the faults injected into ranks of this process; null: none. In the words of SHOAL_SIM_FAULT, which says it
-// from the start; an ncclResult_t.
+// Replaces the faults injected into ranks of this process; null removes all. The syntax is that of SHOAL_SIM_FAULT,
+// which sets the initial faults. Returns an ncclResult_t.
 SHOAL_EXPORT int shoalSimNcclFault(const char* faults);
 }

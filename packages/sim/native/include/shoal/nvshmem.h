@@ -1,4 +1,4 @@
-// NVSHMEM's host ABI, as the software device speaks it: see cuda.h.
+// NVSHMEM's host ABI, as the software device implements it; see cuda.h.
 #pragma once
 
 #include <limits.h>
@@ -9,7 +9,7 @@
 
 extern "C" {
 
-// Passed by value as CUDA's classes of 16-bit floats are: two bytes in an integer register.
+// Passed by value like CUDA's 16-bit float classes: two bytes in an integer register.
 typedef struct {
   uint16_t bits;
 } ShoalHalf;
@@ -19,20 +19,20 @@ typedef struct {
 
 #include "shoal/nvshmem.gen.h"
 
-// Lists of types as the sources here use them: of what the header has in several parts, all that a function is declared
-// for.
+// Type lists for the sources. The header splits some of its lists into parts; each list here has all types of a
+// function.
 #define SHOAL_NVSHMEM_BITWISE_AMO_TYPES(X) SHOAL_NVSHMEM_BITWISE_AMO(X)
 #define SHOAL_NVSHMEM_STANDARD_AMO_TYPES(X) SHOAL_NVSHMEM_BITWISE_AMO(X) SHOAL_NVSHMEM_STANDARD_AMO(X)
 #define SHOAL_NVSHMEM_EXTENDED_AMO_TYPES(X) SHOAL_NVSHMEM_STANDARD_AMO_TYPES(X) SHOAL_NVSHMEM_EXTENDED_AMO(X)
 #define SHOAL_NVSHMEM_REDUCE_TYPES(X) SHOAL_NVSHMEM_STANDARD_REDUCE_TYPES(X)
 #define SHOAL_NVSHMEM_RMA_TYPES(X) SHOAL_NVSHMEM_STANDARD_RMA_TYPES(X)
 
-// What the library writes its log with; nothing but their names is NVSHMEM's.
+// The functions that the library logs with. Only their names are taken from NVSHMEM.
 SHOAL_EXPORT void nvshmem_debug_log(int level, unsigned long flags, const char* function, int line, const char* format,
                                     ...);
 
-// What only the software device has: why waiting is over for this process (a PE has ended, say), or NULL.
+// Only in the software device: why this process can no longer wait (for example, because a PE has ended), or NULL.
 SHOAL_EXPORT const char* shoalSimNvshmemFailure(void);
-// Faults of this process from now on, as SHOAL_SIM_FAULT describes them; NULL for none. An nvshmemx_status.
+// Replaces the faults of this process, in the syntax of SHOAL_SIM_FAULT; NULL removes all. Returns an nvshmemx_status.
 SHOAL_EXPORT int shoalSimNvshmemFault(const char* faults);
 }
