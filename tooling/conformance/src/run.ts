@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** Runs the suite with nothing but Node, on a GPU host without a package manager. */
+/** Runs the suite with only Node, on a GPU host without a package manager. */
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type RunEnvironment, readEnvironment } from './environment.js'
@@ -90,5 +90,5 @@ function indented(text: string): string {
   return text.replaceAll(/^/gm, '       ')
 }
 
-// A case that hung must not keep the process.
+// Exits explicitly, because a case that hangs must not keep the process alive.
 process.exit(await main())

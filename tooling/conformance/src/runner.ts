@@ -10,10 +10,10 @@ export interface CaseResult {
   readonly name: string
   readonly outcome: 'ok' | 'fail' | 'skip'
   readonly milliseconds: number
-  /** Why it was skipped. */
+  /** Why the case was skipped. */
   readonly reason?: string
   readonly error?: unknown
-  /** Seed of its random numbers: SHOAL_SEED repeats them. */
+  /** The seed of its random numbers. SHOAL_SEED repeats them. */
   readonly seed?: number
   readonly notes: readonly string[]
 }
@@ -21,16 +21,16 @@ export interface CaseResult {
 const defaultTimeout = 60_000
 const noKernels = 'SHOAL_KERNELS does not name the folder of test kernels'
 
-/** The software device runs the PTX that lies beside the sources. */
+/** The software device runs the PTX next to the kernels' sources. */
 function kernelFolder(): string | undefined {
   const beside = isSoftwareDevice() ? fileURLToPath(new URL('../../gpu/kernels', import.meta.url)) : undefined
   return process.env['SHOAL_KERNELS'] ?? beside
 }
 
-/** How a case ends whose question cannot be asked. */
+/** Ends a case that cannot be tested here. */
 class Skipped extends Error {}
 
-/** Why a case cannot run here, or undefined. */
+/** Returns why a case cannot run here, or undefined. */
 export function whySkipped(requires: Requirements = {}): string | undefined {
   const isSoftware = isSoftwareDevice()
   if (requires.only === 'software' && !isSoftware) return 'only for the software device'
@@ -43,7 +43,7 @@ export function whySkipped(requires: Requirements = {}): string | undefined {
   return requires.delay === true ? whyNoDelay() : undefined
 }
 
-/** Runs one case and what it deferred. Never rejects. */
+/** Runs one case and its deferred functions. Never rejects. */
 export async function runCase(suite: Suite, test: ConformanceCase): Promise<CaseResult> {
   const notes: string[] = []
   const common = { suite: suite.name, name: test.name, notes }

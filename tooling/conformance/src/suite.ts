@@ -1,35 +1,38 @@
 import type { Device } from '@shoal/driver'
 import type { Random } from './support/random.js'
 
-/** What a case cannot do without. Where it is missing the case is skipped, with the reason printed. */
+/** What a case needs. If something is missing, the case is skipped and the reason is printed. */
 export interface Requirements {
-  /** At least so many devices. */
+  /** The least number of devices. */
   readonly devices?: number
-  /** Processes with at least so many devices: the software device makes them, GPUs have to be there. */
+  /**
+   * The least number of ranks, one process and one device each. The software device creates the devices; GPUs must
+   * exist.
+   */
   readonly ranks?: number
-  /** Test kernels: on a GPU the folder that SHOAL_KERNELS names. */
+  /** Needs test kernels. On a GPU, SHOAL_KERNELS names their folder. */
   readonly kernels?: boolean
-  /** A way to keep a stream busy: the software device, or the spin kernel. */
+  /** Needs a way to keep a stream busy: the software device, or the spin kernel. */
   readonly delay?: boolean
-  /** Only the software device, or only a GPU. */
+  /** Runs only on the software device, or only on a GPU. */
   readonly only?: 'software' | 'hardware'
 }
 
-/** What a case has at hand. */
+/** The tools of a case. */
 export interface CaseContext {
   readonly devices: readonly Device[]
   /** The first device. */
   readonly device: Device
   readonly isSoftware: boolean
-  /** Fresh numbers in every run; the seed is printed when the case fails. */
+  /** New numbers in every run. The seed is printed when the case fails. */
   readonly random: Random
   /** The folder of test kernels. @throws Error on a GPU when SHOAL_KERNELS is not set. */
   readonly kernels: string
   /** Disposes of an object when the case ends, last made first. */
   own<T extends Disposable>(object: T): T
-  /** Runs when the case ends, last registered first. */
+  /** Runs `fn` when the case ends, last registered first. */
   defer(fn: () => void | Promise<void>): void
-  /** Ends the case: its question cannot be asked here, for this reason, and it counts as skipped. */
+  /** Ends the case as skipped, for this reason, because it cannot be tested here. */
   skip(reason: string): never
   /** Adds a line to the report, such as a measurement. */
   note(text: string): void

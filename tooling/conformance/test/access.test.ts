@@ -25,7 +25,7 @@ interface Answer {
   readonly truths: readonly { readonly [T in Truth]?: Outcome }[]
 }
 
-/** What the device does by an address alone, for each way of the packages. */
+/** The device's own answer, by address alone, that each way of the packages must match. */
 const truthOf: { readonly [way: string]: Truth } = {
   launch: 'launch',
   prepare: 'launch',

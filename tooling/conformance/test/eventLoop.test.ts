@@ -6,7 +6,9 @@ const { assertFreeLoop } = await import('@shoal/conformance')
 
 class NotCalm extends Error {}
 
-/** How the check ends. A machine that was never calm skips the test, outside of what an assertion would catch. */
+/**
+ * Runs the check. If the machine was never calm, skips the test outside of the assertion, which would catch the skip.
+ */
 async function check(context: TestContext, queue: () => Promise<void>, wait: () => Promise<unknown>) {
   const found = await assertFreeLoop(
     {

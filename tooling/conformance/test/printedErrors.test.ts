@@ -21,7 +21,7 @@ const attempts = many.slice(0, 1700).map((index) => ({
 const log = `${'k.cu(1): error: no instance of a function\n            argument types are: (int)\n'.repeat(3000)}\n`
 const cause = new types.SystemError({ api: text, value: text, cause: new Error(text, { cause: new Error(text) }) })
 
-/** What every constructor reads of its options, as long as it can be. */
+/** Every option that a constructor reads, as long as possible. */
 const options = {
   ...{
     api: text,

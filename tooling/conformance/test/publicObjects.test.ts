@@ -6,10 +6,10 @@ process.env['SHOAL_DEVICE'] ??= 'sim'
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const packages = ['types', 'ffi', 'driver', 'runtime', 'nccl', 'nvshmem', 'nvrtc', 'nvjitlink', 'launch']
 
-/** All classes that the entries of a package export, by name. */
+/** Returns all classes that the entries of a package export, by name. */
 async function classesOf(name: string): Promise<Map<string, { readonly prototype: object }>> {
   const { exports } = JSON.parse(readFileSync(`${root}packages/${name}/package.json`, 'utf8')) as { exports: object }
-  // The entries for the other packages have also what no program gets hold of.
+  // Entries for other packages also export classes that programs never get.
   const entries = Object.entries(exports as { readonly [entry: string]: { readonly default: string } }).filter(
     ([entry]) => !/json$|internal$|calls$|basics$|shared$/.test(entry),
   )

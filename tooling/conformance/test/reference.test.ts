@@ -5,7 +5,7 @@ import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { exceptions } from './recorded/exceptions.js'
 
 process.env['SHOAL_DEVICE'] ??= 'sim'
-// As an H200 has, whose answers are recorded.
+// The number of an H200, whose answers are recorded.
 process.env['SHOAL_SIM_MULTIPROCESSORS'] = '132'
 const { Device } = await import('@shoal/driver')
 const { Device: RuntimeDevice } = await import('@shoal/runtime')

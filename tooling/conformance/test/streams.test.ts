@@ -20,7 +20,7 @@ let communicator: import('@shoal/nccl').Communicator
 let session: import('@shoal/nvshmem').Session
 let symmetric: import('@shoal/nvshmem').SymmetricBuffer<'f32'>
 
-/** Queues work in each package, which sets the memory that it returns to ones. */
+/** Functions of each package that queue work. Each returns memory that the work sets to ones. */
 const ways: { readonly [way: string]: (options: { readonly stream?: Given }) => unknown } = {
   'driver: fill': (options) => memory.fill(1, options),
   'driver: copy': (options) => memory.slice(4).copyFrom(memory.slice(0, 4), options),
@@ -29,7 +29,7 @@ const ways: { readonly [way: string]: (options: { readonly stream?: Given }) => 
   'nvshmem: put': (options) => session.putOnStream(symmetric, memory, { pe: 0, ...options }),
   'nvshmem: barrier': (options) => session.barrierAllOnStream(options),
 }
-/** How many nodes a capture of a stream gets of what `fn` queues. */
+/** Returns the number of graph nodes that `fn` adds to a capture of a stream. */
 function captured(queue: import('@shoal/driver').Stream, fn: () => unknown): number {
   using graph = Graph.capture(queue, () => void fn())
   return graph.nodes.length

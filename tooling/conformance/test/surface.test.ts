@@ -14,12 +14,12 @@ const sections = new Map(
     .map((text) => [text.slice(0, text.indexOf('\n')), text] as const),
 )
 
-/** Whether one of the package's entries has a class with the member, or what has no members. */
+/** Returns a function that tells if an entry of the package has a class with the member, or a value without members. */
 async function exported(name: string): Promise<(path: string) => boolean> {
   const { exports } = JSON.parse(readFileSync(`${root}packages/${name}/package.json`, 'utf8')) as { exports: object }
   const entries = Object.keys(exports).filter((entry) => !entry.endsWith('.json'))
   const modules = await Promise.all(entries.map((entry) => import(`@shoal/${name}${entry.slice(1)}`)))
-  // Some are made by their packages alone, and only their types are exported.
+  // Their packages create these objects, so only their types are exported.
   const declared = [name, 'driver']
     .flatMap((each) => {
       const folder = `${root}packages/${each}/dist/`
@@ -33,7 +33,7 @@ async function exported(name: string): Promise<(path: string) => boolean> {
     if (member === undefined) return found !== undefined
     const { prototype = {} } = (found ?? {}) as { prototype?: object }
     if (found !== undefined && (member in (found as object) || member in prototype)) return true
-    // Fields that each object has are in no prototype.
+    // A prototype does not contain the fields of each object.
     const bodies = [...declared.matchAll(new RegExp(`class ${owner}\\b[^]*?\\n}`, 'g'))].map(([body]) => body)
     return bodies.some((body) => new RegExp(`\\b${member}[(<:?]`).test(body))
   }

@@ -1,4 +1,4 @@
-"""Makes ptx/others/cupy_*.ptx with CuPy, which needs a GPU for it: python3 cupyKernels.py [FOLDER]"""
+"""Makes ptx/others/cupy_*.ptx with CuPy, which needs a GPU for this: python3 cupyKernels.py [FOLDER]"""
 
 import os
 import pathlib
@@ -8,7 +8,8 @@ import tempfile
 
 FOLDER = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent / "ptx" / "others"
 CACHE = tempfile.mkdtemp()
-# CuPy keeps what it compiles, as PTX, behind a checksum.
+# CuPy caches its compiled PTX in files that start with a checksum.
+
 os.environ.update(CUPY_ACCELERATORS="", CUPY_COMPILE_WITH_PTX="1", CUPY_CACHE_DIR=CACHE)
 
 import cupy

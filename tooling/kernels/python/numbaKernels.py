@@ -1,4 +1,4 @@
-"""Makes ptx/others/numba_*.ptx with Numba, which needs libnvvm (under CUDA_HOME) and a libcuda, but no GPU for it:
+"""Makes ptx/others/numba_*.ptx with Numba. Needs libnvvm (under CUDA_HOME) and a libcuda, but no GPU:
 
 NUMBA_CUDA_DRIVER=…/packages/sim/prebuilds/linux-x64/libshoal-sim-cuda.so.1 python3 numbaKernels.py
 """
@@ -104,5 +104,6 @@ for kernel, signature in KERNELS:
     ptx, _ = cuda.compile_ptx(kernel, signature, cc=(8, 0))
     entry = re.search(r"\.visible \.entry (\w+)\(", ptx).group(1)
     name = f"numba_{kernel.__name__}"
-    # Their own names are some hundred letters long, and other ones each time.
+    # Numba's own names are hundreds of letters long, and different each time.
+
     (FOLDER / f"{name}.ptx").write_text(ptx.replace(entry, name))

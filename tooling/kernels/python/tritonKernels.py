@@ -1,4 +1,4 @@
-"""Makes ptx/others/triton_*.ptx with Triton 3.6, which needs no GPU for it: python3 tritonKernels.py"""
+"""Makes ptx/others/triton_*.ptx with Triton 3.6. Needs no GPU: python3 tritonKernels.py"""
 
 import json
 import pathlib
@@ -83,7 +83,7 @@ KERNELS = [
     (softmax, "softmax", dict(x="*fp32", out="*fp32", columns="i32"), dict(BLOCK=512), 80, {}),
     (layer_norm, "layer_norm", dict(x="*fp32", gain="*fp32", bias="*fp32", out="*fp32", columns="i32", epsilon="fp32"), dict(BLOCK=512), 80, {}),
     (matmul, "matmul_f32", dict(a="*fp32", b="*fp32", c="*fp32", m="i32", n="i32", k="i32"), dict(M=32, N=32, K=16), 80, {}),
-    # What needs mma, ldmatrix and copies that go on by themselves.
+    # This kernel needs mma, ldmatrix and asynchronous copies.
     (matmul, "matmul_f16", dict(a="*fp16", b="*fp16", c="*fp32", m="i32", n="i32", k="i32"), dict(M=32, N=32, K=16), 80, {"num_stages": 3}),
     (scan, "scan", dict(x="*i32", out="*i32", n="i32"), dict(BLOCK=256), 80, {}),
     (histogram, "histogram", dict(x="*i32", out="*i32", n="i32"), dict(BLOCK=128, BINS=32), 80, {}),
@@ -94,7 +94,8 @@ for kernel, name, signature, constants, capability, options in KERNELS:
     source = ASTSource(kernel, signature={**signature, **{key: "constexpr" for key in constants}}, constexprs=constants)
     made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": 4, **options})
     ptx = re.sub(r'^\s*\.(loc|file)\b.*\n', "", made.asm["ptx"], flags=re.M)
-    # What a debugger would read names the folder it was made in.
+    # The sections for debuggers contain the path of this folder.
+
     ptx = re.sub(r"^\s*\.section\b.*?^\s*\}\s*$", "", ptx, flags=re.M | re.S)
     (FOLDER / f"triton_{name}.ptx").write_text(ptx)
     facts[name] = dict(entry=made.metadata.name, block=made.metadata.num_warps * 32, shared=made.metadata.shared)

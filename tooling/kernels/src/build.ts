@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `node dist/build.js`: the PTX of all sources again, by nvcc. */
+/** `node dist/build.js`: compiles the PTX of all sources again with nvcc. */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 export const sourceFolder = fileURLToPath(new URL('../cuda/', import.meta.url))
 export const ptxFolder = fileURLToPath(new URL('../ptx/', import.meta.url))
-/** The version that the committed PTX is of: others write other PTX. */
+/** The compiler version of the committed PTX. Other versions write other PTX. */
 export const compilerVersion = 'V13.0.88'
 
 export const sourceNames = (): string[] =>
@@ -17,13 +17,16 @@ export const sourceNames = (): string[] =>
     .filter((name) => name.endsWith('.cu'))
     .map((name) => name.slice(0, -3))
 
-/** The version of the nvcc that is here; undefined where there is none. */
+/** Returns the version of the installed nvcc, or undefined if there is none. */
 export function installedCompiler(): string | undefined {
   const { status, stdout } = spawnSync('nvcc', ['--version'], { encoding: 'utf8' })
   return status === 0 ? /V\d+\.\d+\.\d+/.exec(stdout)?.[0] : undefined
 }
 
-/** PTX of one source. No sums of products are fused unless the source says so: references can tell every bit. */
+/**
+ * Compiles one source to PTX. Products and sums are fused only if the source asks for it, so references can predict
+ * every bit.
+ */
 export function compile(name: string): string {
   const source = join(sourceFolder, `${name}.cu`)
   const architecture = /arch: (compute_\d+)/.exec(readFileSync(source, 'utf8'))?.[1] ?? 'compute_80'
@@ -39,13 +42,13 @@ export function compile(name: string): string {
   }
 }
 
-/** Names of what only its file sees hold a number that nvcc makes of the folder, too. */
+/** Removes a number that nvcc derives from the folder. Names that only one file can see contain it. */
 function withoutPlace(ptx: string): string {
   const place = /_INTERNAL_([0-9a-f]{8})_/.exec(ptx)?.[1]
   return place === undefined ? ptx : ptx.replaceAll(place, '0'.repeat(place.length))
 }
 
-/** What the sources were when the PTX was made, by their names. */
+/** Digests of the sources at the time their PTX was made, by name. */
 export const digestsFile = join(ptxFolder, 'sources.json')
 export function digests(): Record<string, string> {
   const files = readdirSync(sourceFolder).sort()

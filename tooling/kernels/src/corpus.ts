@@ -1,4 +1,4 @@
-/** Cases by their files, and what a run of one gives. */
+/** The cases by file, and the outcome of a run. */
 import { readFileSync } from 'node:fs'
 import { type Device, Module } from '@shoal/driver'
 import { arrays, type Scalar, type Value } from './random.js'
@@ -13,7 +13,7 @@ export interface KernelCase {
 /** Adds cases of one file. */
 export interface FileCases {
   add(name: string, run: (trial: Trial) => Promise<void>): void
-  /** A kernel with a thread an element: `(x, y, …, out, n)`. Without `ulp`, every bit is compared. */
+  /** Adds a kernel with one thread per element: `(x, y, …, out, n)`. Without `ulp`, every bit is compared. */
   each(
     name: string,
     inputs: readonly Scalar[],
@@ -24,11 +24,11 @@ export interface FileCases {
 }
 
 export interface EachOptions {
-  /** Units of the last place that each result may be off; a list has one for each result. */
+  /** The largest error of each result, in units of the last place. A list has one for each result. */
   readonly ulp?: number | readonly number[]
-  /** The size that these units are of at least. */
+  /** The least magnitude that defines a unit of the last place. */
   readonly scale?: number
-  /** Inputs, where not any value is meant. */
+  /** The inputs, if they are not arbitrary values. */
   readonly values?: (random: Trial['random']) => readonly Value[]
   readonly count?: number
 }
@@ -101,9 +101,9 @@ export interface Outcome {
   readonly file: string
   readonly name: string
   readonly outcome: 'ok' | 'fail' | 'skip'
-  /** Values that were compared. */
+  /** The number of compared values. */
   readonly compared: number
-  /** Units of the last place: the most seen, and how many may be. 0 and 0: every bit was compared. */
+  /** The largest error and the allowed error, in units of the last place. If both are 0, every bit was compared. */
   readonly worst: number
   readonly allowed: number
   readonly milliseconds: number
@@ -113,7 +113,7 @@ export interface Outcome {
 const folder = new URL('../ptx/', import.meta.url)
 export const ptxOf = (file: string): string => readFileSync(new URL(`${file}.ptx`, folder), 'utf8')
 
-/** Runs cases on a device, each with a seed of its own made from `seed`. */
+/** Runs cases on a device. Each case gets its own seed, derived from `seed`. */
 export async function runCases(
   device: Device,
   seed: number,
@@ -157,7 +157,7 @@ function load(device: Device, file: string): Module | Error {
   }
 }
 
-/** Whether the device says that it has not what a module needs. */
+/** Is true if the device lacks a feature that a module needs. */
 const isUnsupported = (error: Error): boolean => 'code' in error && error.code === 'CUDA_ERROR_NO_BINARY_FOR_GPU'
 
 function hash(text: string): number {

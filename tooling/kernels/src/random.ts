@@ -1,4 +1,4 @@
-/** Random numbers that a seed repeats, and values that kernels are given: edges of their type first. */
+/** Random numbers that a seed repeats, and inputs for kernels, with the edge cases of their type. */
 
 export type Scalar = 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f32' | 'f64'
 export type Value = number | bigint
@@ -79,7 +79,7 @@ export class Random {
     this.#state = seed >>> 0
   }
 
-  /** 32 bits. */
+  /** Returns 32 random bits. */
   bits(): number {
     this.#state = (this.#state + 0x9e3779b9) >>> 0
     let z = this.#state
@@ -88,12 +88,12 @@ export class Random {
     return (z ^ (z >>> 16)) >>> 0
   }
 
-  /** An integer from `low` to `high`. */
+  /** Returns an integer from `low` to `high`. */
   integer(low: number, high: number): number {
     return low + Math.floor((this.bits() / 2 ** 32) * (high - low + 1))
   }
 
-  /** A number from `low` on, below `high`. */
+  /** Returns a number in [low, high). */
   real(low: number, high: number): number {
     return low + ((this.bits() + this.bits() / 2 ** 32) / 2 ** 32) * (high - low)
   }
@@ -102,7 +102,7 @@ export class Random {
     return list[this.integer(0, list.length - 1)] as T
   }
 
-  /** Any value of a type, edges and magnitudes of all kinds. */
+  /** Returns any value of a type, with edge cases and all magnitudes. */
   any(type: Scalar): Value {
     if (this.integer(0, 3) === 0) return this.pick(edges[type])
     const out = new arrays[type](1)
@@ -110,7 +110,7 @@ export class Random {
     new Uint8Array(out.buffer).set(new Uint8Array(words.buffer, 0, out.byteLength))
     const value = out[0] as Value
     if (typeof value === 'bigint') return value >> BigInt(this.integer(0, 1) * this.integer(0, 60))
-    // Bits give all exponents; most sums and products need numbers that are near each other.
+    // Random bits give all exponents, but most sums and products need numbers of similar size.
     if (type === 'f32' || type === 'f64') {
       const real = this.integer(0, 2) === 0 ? value : this.real(-100, 100)
       return type === 'f32' ? Math.fround(real) : real

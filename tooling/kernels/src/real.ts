@@ -1,10 +1,10 @@
-/** Arithmetic of floats with one rounding, by fractions of integers: slow, and right. */
+/** Arithmetic of floats with one rounding, by fractions of integers: slow, but correct. */
 
 export type Mode = 'rn' | 'rz' | 'ru' | 'rd'
 export interface Format {
-  /** Bits of the significand, the hidden one too. */
+  /** Bits of the significand, including the hidden bit. */
   readonly bits: number
-  /** The exponent of the least bit there is. */
+  /** The exponent of the smallest subnormal number. */
   readonly least: number
   readonly largest: number
 }
@@ -21,7 +21,7 @@ export interface Fraction {
 const lengthOf = (value: bigint): number => value.toString(2).length
 const words = new DataView(new ArrayBuffer(8))
 
-/** A finite double, exactly. */
+/** Converts a finite double to an exact fraction. */
 export function exactly(value: number): Fraction {
   words.setFloat64(0, value)
   const all = words.getBigUint64(0)
@@ -32,7 +32,7 @@ export function exactly(value: number): Fraction {
   return exponent >= 0 ? { top: top << BigInt(exponent), bottom: 1n } : { top, bottom: 1n << BigInt(-exponent) }
 }
 
-/** The float of a format next to a fraction. `zero` is what an exact zero becomes. */
+/** Rounds a fraction to a format. `zero` is the result for an exact zero. */
 export function rounded({ top, bottom }: Fraction, format: Format, mode: Mode = 'rn', zero = 0): number {
   if (top === 0n) return zero
   const isNegative = top < 0n
@@ -48,7 +48,7 @@ export function rounded({ top, bottom }: Fraction, format: Format, mode: Mode = 
   const isAway = mode === (isNegative ? 'rd' : 'ru')
   if (rest !== 0n && isAway) whole += 1n
   if (mode === 'rn' && (rest * 2n > divisor || (rest * 2n === divisor && (whole & 1n) === 1n))) whole += 1n
-  // In two steps: a power below the least double would be lost.
+  // Multiplies in two steps, because a power below the smallest double would be lost.
   const half = Math.trunc(unit / 2)
   const value = Number(whole) * 2 ** half * 2 ** (unit - half)
   const isBeyond = value > format.largest || exponent > 1023
@@ -63,7 +63,7 @@ export function add(a: number, b: number, format: Format, mode: Mode = 'rn'): nu
   const x = exactly(a)
   const y = exactly(b)
   const top = x.top * y.bottom + y.top * x.bottom
-  // What is nothing in the end is -0 only where both are, or where it is rounded down.
+  // An exact zero is -0 only if both numbers are -0, or if the mode rounds down.
   const zero = a === 0 && b === 0 ? (Object.is(a, b) ? a : mode === 'rd' ? -0 : 0) : mode === 'rd' ? -0 : 0
   return rounded({ top, bottom: x.bottom * y.bottom }, format, mode, zero)
 }
@@ -103,7 +103,8 @@ export function fused(a: number, b: number, c: number, format: Format, mode: Mod
 export function root(a: number, format: Format, mode: Mode = 'rn'): number {
   if (!Number.isFinite(a) || a === 0) return Math.sqrt(a)
   const { top, bottom } = exactly(a)
-  // top / bottom = top * bottom / bottom²; 120 bits more than any format has, and a last one for the rest.
+  // top / bottom = top * bottom / bottom². The root has 120 bits more than any format, and one last bit for the
+  // remainder.
   const shifted = (top * bottom) << 240n
   let whole = 1n << BigInt((lengthOf(shifted) >> 1) + 1)
   for (;;) {
@@ -115,23 +116,23 @@ export function root(a: number, format: Format, mode: Mode = 'rn'): number {
   return rounded({ top: whole * 2n + (isExact ? 0n : 1n), bottom: bottom << 121n }, format, mode)
 }
 
-/** A number rounded to a format. */
+/** Rounds a number to a format. */
 export function convert(a: number, format: Format, mode: Mode = 'rn'): number {
   if (!Number.isFinite(a) || a === 0) return a
   return signed(rounded(exactly(a), format, mode), a < 0)
 }
 
-/** An integer of any size rounded to a format. */
+/** Rounds an integer of any size to a format. */
 export const ofInteger = (value: bigint, format: Format, mode: Mode = 'rn'): number =>
   rounded({ top: value, bottom: 1n }, format, mode)
 
-/** An integer next to a float. */
+/** Rounds a float to an integer. */
 export function toInteger(a: number, mode: Mode): bigint {
   const whole = mode === 'ru' ? Math.ceil(a) : mode === 'rd' ? Math.floor(a) : mode === 'rz' ? Math.trunc(a) : even(a)
   return BigInt(whole)
 }
 
-/** The integer next to a number; of two, the even one. */
+/** Returns the nearest integer, and the even one of two. */
 export function even(a: number): number {
   if (!Number.isFinite(a) || Math.abs(a) >= 2 ** 52) return a
   const low = Math.floor(a)
@@ -144,16 +145,16 @@ const signed = (value: number, isNegative: boolean): number => (value === 0 && i
 
 const single = (a: number, b: number, c: number): number => fused(a, b, c, f32)
 
-/** `fmaf`, fast where the product and the sum say how they are rounded. */
+/** `fmaf`. It is fast if the product and the sum in double precision determine the rounding. */
 export function fma32(a: number, b: number, c: number): number {
-  const product = a * b // exact: 48 bits, unless it is tiny
+  const product = a * b // exact: 48 bits, unless the product is tiny
   const sum = product + c
   if (!Number.isFinite(sum) || Math.abs(sum) < 2 ** -100 || (product !== 0 && Math.abs(product) < 2 ** -900))
     return single(a, b, c)
   const back = sum - product
   const error = product - (sum - back) + (c - back)
   if (error === 0) return Math.fround(sum)
-  // Rounded to odd, so that the second rounding sees that something was lost.
+  // Rounds the sum to odd, so that the second rounding sees that bits were lost.
   words.setFloat64(0, sum)
   const bits = words.getBigInt64(0)
   if ((bits & 1n) === 1n) return Math.fround(sum)
@@ -161,7 +162,7 @@ export function fma32(a: number, b: number, c: number): number {
   return Math.fround(words.getFloat64(0))
 }
 
-/** The bits of a 16-bit float, and back. NaN is what arithmetic gives. */
+/** Returns the bits of a 16-bit float. NaN has the bits that arithmetic gives it. */
 export function bitsOf(value: number, format: Format): number {
   const fraction = format.bits - 1
   const most = 2 ** (15 - fraction) - 1
@@ -185,16 +186,14 @@ export function valueOfBits(bits: number, format: Format): number {
   return field === 0 ? sign * rest * 2 ** format.least : sign * (rest + 2 ** fraction) * 2 ** (field - 1 + format.least)
 }
 
-/**
- * How far a float is from the one that is nearest to `expected`, in units of the last place that `format` has there.
- */
+/** Returns the distance between a float and the one nearest to `expected`, in units of the last place of `format`. */
 export function distance(actual: number, expected: number, format: Format): number {
   if (Object.is(actual, expected) || (Number.isNaN(actual) && Number.isNaN(expected))) return 0
   if (actual === expected) return 0
   const nearest = convert(expected, format)
   if (!Number.isFinite(actual) || !Number.isFinite(nearest)) {
     if (actual === nearest) return 0
-    // The largest number and infinity are one apart.
+    // The distance between the largest number and infinity is one.
     return Number.isFinite(actual) && Math.abs(actual) === format.largest && Math.sign(actual) === Math.sign(nearest)
       ? 1
       : Infinity

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `node run.js [--json FILE] [--filter TEXT] [--seed N]`: the corpus on the device that is there. */
+/** `node run.js [--json FILE] [--filter TEXT] [--seed N]`: runs the corpus on the installed device. */
 import { randomInt } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -22,7 +22,7 @@ const count = (outcome: string): number => outcomes.filter((one) => one.outcome 
 const summary = { passed: count('ok'), failed: count('fail'), skipped: count('skip') }
 console.log(`${summary.passed} right, ${summary.failed} wrong, ${summary.skipped} skipped`)
 if (values.json !== undefined) {
-  // As the conformance suite writes it, so that one page shows both.
+  // The same fields as the conformance suite's, so that one page shows both.
   const table = outcomes.map(({ file, error, compared, worst, allowed, ...rest }) => ({
     ...rest,
     suite: file,

@@ -1,4 +1,4 @@
-/** What one case of the corpus has: its kernels, random inputs, and comparisons that are counted. */
+/** Everything that a case of the corpus uses: its kernels, random inputs, and counted comparisons. */
 import { type CUfunction, cuLaunchCooperativeKernel } from '@shoal/cuda-sys/driver'
 import { type Device, DeviceBuffer, type Module } from '@shoal/driver'
 import { NativeMemory } from '@shoal/ffi'
@@ -10,11 +10,11 @@ export interface Shape {
   readonly grid: number | readonly [number, number?, number?]
   readonly block: number | readonly [number, number?, number?]
   readonly sharedMemory?: number
-  /** All blocks run at once. */
+  /** Runs all blocks at the same time. */
   readonly isCooperative?: boolean
 }
 
-/** An argument with its type; numbers without one are `i32`. */
+/** An argument with its type. A plain number is an `i32`. */
 export interface Typed {
   readonly type: Scalar | StructType | 'texture' | 'surface'
   readonly value: unknown
@@ -29,7 +29,7 @@ const guardBytes = 64
 
 export class Trial {
   readonly random: Random
-  /** Values compared, the most units of the last place that they were off, and how many they may be. */
+  /** The number of compared values, the largest error and the allowed error, in units of the last place. */
   compared = 0
   worst = 0
   allowed = 0
@@ -49,7 +49,7 @@ export class Trial {
     return this.#device
   }
 
-  /** An odd number of elements. */
+  /** Returns an odd number of elements. */
   size(low = 200, high = 1500): number {
     return this.random.integer(low >> 1, high >> 1) * 2 + 1
   }
@@ -78,7 +78,7 @@ export class Trial {
     return object
   }
 
-  /** Memory that several launches use. */
+  /** Returns memory that several launches use. */
   buffer(values: Numbers): DeviceBuffer<Scalar> {
     const made = DeviceBuffer.from(
       this.#device,
@@ -87,13 +87,14 @@ export class Trial {
     return this.own(made)
   }
 
-  /** A variable of the module. */
+  /** Returns a variable of the module. */
   variable<S extends Scalar>(name: string, type: S): DeviceBuffer<S> {
     return this.#module.global(name, type)
   }
 
   /**
-   * Runs the case's kernel, and gives what the arrays among the arguments are then; nothing behind them may be written.
+   * Runs the case's kernel and returns the arrays among its arguments. Checks that the kernel did not write beyond
+   * them.
    */
   run(shape: Shape, ...args: readonly Argument[]): Promise<Numbers[]> {
     return this.runNamed(this.#name, shape, ...args)
@@ -151,7 +152,7 @@ export class Trial {
     if (status !== 0) throw new Error(`cuLaunchCooperativeKernel: ${status}`)
   }
 
-  /** Every bit is equal; one NaN is as good as another. */
+  /** Checks that every bit is equal. All NaNs count as equal. */
   same(actual: ArrayLike<Value>, expected: ArrayLike<Value>, what = 'result'): void {
     if (actual.length !== expected.length)
       throw new Error(`${what} has ${actual.length} elements, not ${expected.length}`)
@@ -163,8 +164,8 @@ export class Trial {
   }
 
   /**
-   * No more than `ulp` units of the last place off what is right. `scale` is the size that the units are of, where a
-   * result may be much smaller than what it was computed from.
+   * Checks that results are at most `ulp` units of the last place wrong. If a result may be much smaller than the
+   * numbers it was computed from, `scale` is the magnitude that defines the unit.
    */
   near(
     actual: Float32Array | Float64Array,

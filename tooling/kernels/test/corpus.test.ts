@@ -56,7 +56,7 @@ test('the committed PTX belongs to the sources', () => {
 
 test('the compiler has the same output for the sources', (context) => {
   if (installedCompiler() !== compilerVersion) context.skip(`there is no nvcc ${compilerVersion}`)
-  // Some, others in each run.
+  // Compiles four sources, others in each run, because all of them would take too long.
   for (let left = sourceNames(), count = 0; count < 4; count += 1) {
     const name = left[randomInt(left.length)] as string
     left = left.filter((each) => each !== name)

@@ -1,4 +1,4 @@
-// What a device says of itself; streams and pools, as they are made and as they are set.
+// Properties of a device; streams and pools, after creation and after changes.
 #include <cstring>
 
 #include "launchAttributes.h"

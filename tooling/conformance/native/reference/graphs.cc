@@ -1,4 +1,4 @@
-// Graphs: built node by node with the function of each kind, or captured, and read back.
+// Graphs: built with the function of each node kind, or captured, and read back.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -19,7 +19,7 @@ void doNothing(void*) {}
 
 unsigned axis(const Json& sizes, size_t index) { return static_cast<unsigned>(sizes[index].integer(1)); }
 
-// The kernel of a step, which may have the shared memory that it is given.
+// Returns the kernel of a step, after allowing it the step's shared memory.
 CUfunction kernelOf(const Json& step, const Build& build) {
   const CUfunction kernel = ::kernelOf(build.given["ptx"].text(), step["kernel"].text());
   const auto wanted = static_cast<int>(step["sharedMemory"].integer(0));
@@ -29,7 +29,7 @@ CUfunction kernelOf(const Json& step, const Build& build) {
   return kernel;
 }
 
-// The arguments of a kernel, and the pointers to them.
+// Holds the arguments of a kernel, and the pointers to them.
 struct Arguments {
   std::vector<std::array<unsigned char, 8>> values;
   std::vector<void*> pointers;
@@ -177,7 +177,7 @@ void addSteps(Build& build, CUgraph graph, const Json& steps) {
   }
 }
 
-// The same on streams, by the functions that queue.
+// Queues the same steps on streams.
 void queueStep(Build& build, const Json& step) {
   const CUstream stream = build.streams.at(step["stream"].integer(0));
   const std::string& kind = step["do"].text();
@@ -362,7 +362,7 @@ std::string read(CUgraph graph, const Build& build) {
   return Fields().raw("nodes", list.str()).raw("edges", edgeList.str()).str();
 }
 
-// What the graph leaves in the memory of the case.
+// Returns the content of the case's memory after a run of the graph.
 std::string run(CUgraph graph, const Build& build) {
   return attempt([&] {
     for (const auto& [name, bytes] : build.named.memory) check(cuMemsetD8(bytes.first, 0, bytes.second));

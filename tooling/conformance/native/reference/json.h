@@ -1,4 +1,4 @@
-// As much JSON as the list of cases needs, and the answers as JSON.
+// Reads the part of JSON that the list of cases uses, and writes the answers as JSON.
 #pragma once
 
 #include <cstdio>
@@ -17,7 +17,7 @@ class Json {
   }
 
   explicit operator bool() const { return kind_ != Null; }
-  // A number, or one too large for JSON as text.
+  // Reads a number. Numbers that are too large for JSON are text.
   unsigned long long integer() const {
     if (kind_ == Text) return strtoull(text_.c_str(), nullptr, 0);
     if (kind_ != Number) throw std::runtime_error("the list has no number here");
@@ -34,7 +34,7 @@ class Json {
   const std::vector<Json>& items() const { return items_; }
   size_t size() const { return items_.size(); }
   const Json& operator[](size_t index) const { return index < items_.size() ? items_[index] : none(); }
-  // What is not there is null.
+  // Missing members are null.
   const Json& operator[](const char* name) const {
     for (size_t index = 0; index < names_.size(); ++index)
       if (names_[index] == name) return items_[index];
@@ -108,7 +108,7 @@ class Json {
   }
 };
 
-// JSON text of a value; an integer that no double holds goes as text.
+// Writes a value as JSON. An integer that a double cannot hold becomes text.
 inline std::string json(const std::string& text) {
   std::string quoted = "\"";
   for (const char one : text) {

@@ -1,4 +1,4 @@
-// Attributes of kernels, and how many of them run at once.
+// Attributes of kernels, and how many blocks of them run at once.
 #include "launchAttributes.h"
 
 std::string kernelCase(const Json& given) {
@@ -48,7 +48,7 @@ std::string occupancyCase(const Json& given) {
                                                                static_cast<int>(given["limit"].integer(0)), flags));
                return Items().add(size).add(grid).str();
              }));
-  // A cluster may have more shared memory than a kernel is given by itself.
+  // A cluster may use more shared memory than a kernel has by default.
   for (const Json& cluster : given["clusters"].items()) {
     auto attributes = launchAttributes(cluster["attributes"], {});
     CUlaunchConfig config = {};

@@ -85,7 +85,7 @@ std::string readAttributes(CUgraphNode node, const Named& named) {
                  CUlaunchAttributeValue value;
                  memset(&value, 0, sizeof value);
                  check(cuGraphKernelNodeGetAttribute(node, attribute, &value));
-                 // Addresses and handles are those of the process.
+                 // Addresses and handles differ in each process, so names replace them.
                  std::string pointed = "null";
                  if (attribute == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW) {
                    pointed = named.place(reinterpret_cast<CUdeviceptr>(value.accessPolicyWindow.base_ptr));

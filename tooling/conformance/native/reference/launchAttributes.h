@@ -1,4 +1,4 @@
-// Attributes of launches, from the words of the list to the structures of the header.
+// Converts launch attributes from the list's words to the header's structures.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ struct Named {
   CUdeviceptr address(const Json& place) const {
     return memory.at(place[size_t(0)].text()).first + place[1].integer(0);
   }
-  // What an address is in any process: a name, and the distance from there.
+  // Returns an address in a form that is the same in any process: a name, and the distance from its start.
   std::string place(CUdeviceptr address) const {
     for (const auto& [name, range] : memory)
       if (address >= range.first && address < range.first + range.second)
@@ -28,5 +28,5 @@ struct Named {
 };
 
 std::vector<CUlaunchAttribute> launchAttributes(const Json& given, const Named& named);
-// All attributes that a node of a kernel has.
+// Reads all attributes of a kernel node.
 std::string readAttributes(CUgraphNode node, const Named& named);

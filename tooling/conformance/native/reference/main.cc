@@ -1,5 +1,5 @@
-// The values of a list of cases, by the CUDA driver's API alone: what Shoal's safe packages are compared with.
-// reference LIST: the list is a file with an array of cases; the answers are printed, a line of JSON each.
+// Answers a list of cases with the CUDA driver's API alone. Shoal's safe packages are compared with these answers.
+// Usage: reference LIST. The list is a file with a JSON array of cases. Each answer is printed as one line of JSON.
 #include <fstream>
 #include <iostream>
 #include <sstream>

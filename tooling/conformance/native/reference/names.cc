@@ -1,4 +1,4 @@
-// Constants by their names in the header, which the build lists in names.inc.
+// Finds constants by their names in the header, which the build lists in names.inc.
 #include <cstring>
 
 #include "reference.h"

@@ -1,4 +1,4 @@
-// What the parts of the program have in common. Each part gives the values of a case as the fields of a JSON object.
+// Shared by the parts of the program. Each part returns the values of a case as the fields of a JSON object.
 #pragma once
 
 #include <cuda.h>
@@ -8,7 +8,7 @@
 
 #include "json.h"
 
-// What the driver refused.
+// Thrown when the driver refuses a call.
 struct Refused {
   CUresult code;
 };
@@ -23,7 +23,7 @@ inline std::string refusal(CUresult code) {
   return Fields().add("refused", name).str();
 }
 
-// JSON of what `ask` gives, or of how the driver refuses it.
+// Returns the JSON of `ask`'s result, or of the driver's refusal.
 template <class Ask>
 std::string attempt(Ask ask) {
   try {
@@ -44,10 +44,10 @@ std::string attemptInt(Get get) {
 
 inline CUdevice device = 0;
 
-// A kernel of PTX, each of which is loaded once.
+// Returns a kernel of PTX. Each PTX is loaded once.
 CUfunction kernelOf(const std::string& ptx, const std::string& name);
 
-// By the names of the header that this was compiled with; throws for one that it lacks.
+// Returns the value of a name in the header of this build. Throws if the header lacks the name.
 int codeOf(const char* what, const std::string& name);
 
 std::string graphCase(const Json& given);

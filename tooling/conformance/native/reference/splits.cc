@@ -1,4 +1,4 @@
-// Parts of a device: how its multiprocessors are split, and what green contexts have of them.
+// Splits a device's multiprocessors, and reads the parts that green contexts have.
 #include "reference.h"
 
 static std::string counts(const CUdevResource& resource) {
@@ -7,7 +7,7 @@ static std::string counts(const CUdevResource& resource) {
 
 static std::string splitOf(const CUdevResource& whole, const Json& steps, size_t at, bool green);
 
-// A green context of parts: what it has, and how that is split by the next step.
+// Creates a green context of parts, reads its resources, and splits them by the next step.
 static std::string greenOf(std::vector<CUdevResource> parts, const Json& steps, size_t next) {
   return attempt([&] {
     CUdevResourceDesc description;
@@ -27,7 +27,7 @@ static std::string greenOf(std::vector<CUdevResource> parts, const Json& steps, 
   });
 }
 
-// Splits by a step, and the first group by the next.
+// Splits by one step, and splits the first group by the next step.
 static std::string splitOf(const CUdevResource& whole, const Json& steps, size_t at, bool green) {
   const Json& step = steps[at];
   return attempt([&] {
@@ -60,7 +60,7 @@ std::string splitCase(const Json& given) {
 #if CUDA_VERSION >= 13000
   fields.add("minimumPartition", all.sm.minSmPartitionSize).add("alignment", all.sm.smCoscheduledAlignment);
 #endif
-  // Kinds of resources by number: those of work queues are of later headers.
+  // Kinds of resources are numbers, because only later headers have those of work queues.
   for (const Json& kind : given["kinds"].items())
     fields.raw("kind " + std::to_string(static_cast<int>(kind.integer())), attempt([&] {
                  CUdevResource found = {};

@@ -1,4 +1,4 @@
-// The 128 bytes of tensor maps.
+// Returns the 128 bytes of tensor maps.
 #include <cstring>
 
 #include "reference.h"
@@ -61,11 +61,11 @@ std::string tensorMapCase(const Json& given) {
   const auto dimensions = integers<cuuint64_t>(options["dimensions"]);
   auto strides = integers<cuuint64_t>(options["strides"]);
   if (!options["strides"]) {
-    // Without gaps.
+    // The rows have no gaps.
     cuuint64_t bytes = dimensions[0] * type.bits / 8;
     for (size_t axis = 1; axis < dimensions.size(); bytes *= dimensions[axis++]) strides.push_back(bytes);
   }
-  // The driver asks for a pointer, also where it has nothing to read there.
+  // The driver needs a pointer even if it reads nothing there.
   if (strides.empty()) strides.push_back(0);
   auto steps = integers<cuuint32_t>(options["elementStrides"]);
   if (steps.empty()) steps.assign(dimensions.size(), 1);

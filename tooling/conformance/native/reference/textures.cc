@@ -1,4 +1,4 @@
-// Textures: what a kernel samples, and the descriptors as the driver has them.
+// Textures: the values that a kernel samples, and the driver's descriptors.
 #include <cstring>
 
 #include "reference.h"
@@ -51,7 +51,7 @@ static CUDA_ARRAY3D_DESCRIPTOR describe(const Json& array) {
   return made;
 }
 
-// Texels side by side into an array, all of it.
+// Copies texels without gaps into a whole array.
 static void fill(CUarray array, const std::vector<unsigned char>& texels, size_t bytes) {
   CUDA_ARRAY3D_DESCRIPTOR size;
   check(cuArray3DGetDescriptor(&size, array));
@@ -111,7 +111,7 @@ std::string textureCase(const Json& given) {
   CUdeviceptr memory = 0;
   const auto made = describe(shape);
   if (given["pitch"]) {
-    // In memory, in rows with a gap behind them.
+    // The texels are in memory, in rows with gaps after them.
     check(cuMemAlloc(&memory, texels.size()));
     check(cuMemcpyHtoD(memory, texels.data(), texels.size()));
     resource.resType = CU_RESOURCE_TYPE_PITCH2D;

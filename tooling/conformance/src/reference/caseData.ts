@@ -1,8 +1,8 @@
-/** The cases that are kept as data, one step, attribute or case a line. */
+/** Reads the cases that are kept as data files, with one step, attribute or case per line. */
 import { readFileSync } from 'node:fs'
 import type { LaunchAttributeInputs, Named, PoolCase, StreamCase } from './cases.js'
 
-/** A step without what most kernels have in common. */
+/** A step without the settings that most kernels share. */
 interface StepData {
   readonly do: string
   readonly steps?: readonly StepData[]
@@ -12,7 +12,7 @@ interface StepData {
 export interface CaseData {
   readonly graphs: Readonly<Record<'by hand' | 'captured', Readonly<Record<string, readonly StepData[]>>>>
   readonly attributes: Readonly<Record<string, LaunchAttributeInputs>>
-  /** Without a name, it is that of its attributes. */
+  /** A case without a name is named by its attributes. */
   readonly streams: readonly Partial<Named & StreamCase>[]
   readonly pools: readonly (Named & Partial<PoolCase>)[]
 }

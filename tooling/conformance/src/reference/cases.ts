@@ -1,12 +1,12 @@
-/** What is asked of the CUDA driver twice, by a program in C++ and through the safe packages: inputs alone, as data. */
+/** The inputs of the questions to the CUDA driver, as data. A C++ program and the safe packages both answer them. */
 import type { AccessPolicyWindow, LaunchAttributes } from '@shoal/driver'
 import type { SplitOptions } from '@shoal/driver/context'
 import type { Im2colOptions, Im2colWideOptions, TextureOptions, TiledOptions } from '@shoal/driver/texture'
 
-/** A place in memory that a case names: its name, and bytes from its start. */
+/** A place in a case's memory: the memory's name, and the offset in bytes. */
 export type Place = readonly [name: string, offset?: number]
 
-/** Attributes of a launch, with memory and events by their names. */
+/** Attributes of a launch, with memory and events by name. */
 export interface LaunchAttributeInputs
   extends Omit<LaunchAttributes, 'accessPolicyWindow' | 'programmaticEvent' | 'launchCompletionEvent' | 'raw'> {
   readonly accessPolicyWindow?: Omit<AccessPolicyWindow, 'memory'> & { readonly memory: Place; readonly bytes: number }
@@ -32,7 +32,7 @@ type Work =
       readonly block: readonly number[]
       readonly sharedMemory?: number
       readonly attributes?: LaunchAttributeInputs
-      /** Places are passed as addresses; numbers as integers of 32 bits. */
+      /** A place is passed as an address, a number as a 32-bit integer. */
       readonly args: readonly (Place | number)[]
     }
   | {
@@ -48,7 +48,7 @@ type Work =
   | { readonly do: 'allocate'; readonly name: string; readonly bytes: number }
   | { readonly do: 'free'; readonly name: string }
 
-/** A node of a graph; `after` are the steps before it in the same list that it runs behind. */
+/** A node of a graph. `after` lists the earlier steps of the same list that the node depends on. */
 export type NodeStep = { readonly after?: readonly number[] } & (
   | Work
   | { readonly do: 'empty' }
@@ -62,7 +62,7 @@ export type NodeStep = { readonly after?: readonly number[] } & (
     }
 )
 
-/** What is queued while two streams are captured; `follow` makes a stream wait for the other. */
+/** A step that is queued while two streams are captured. `follow` makes a stream wait for the other one. */
 export type StreamStep = { readonly stream?: 0 | 1 } & (Work | { readonly do: 'follow'; readonly behind: 0 | 1 })
 
 export interface GraphCase {
@@ -71,7 +71,7 @@ export interface GraphCase {
   readonly memory: Readonly<Record<string, number>>
   readonly build: 'by hand' | 'captured'
   readonly steps: readonly NodeStep[] | readonly StreamStep[]
-  /** Where a launch would wait for something that nobody does. */
+  /** The graph is not launched, because it would wait forever. */
   readonly notRun?: boolean
 }
 
@@ -108,25 +108,25 @@ export interface TextureCase {
     readonly cubemap?: boolean
     readonly gather?: boolean
   }
-  /** In memory, in rows of so many bytes. */
+  /** The texels are in memory, with this many bytes per row. */
   readonly pitch?: number
-  /** Texels side by side, as hexadecimal digits. */
+  /** Texels without gaps, as hexadecimal digits. */
   readonly texels: string
-  /** Those of each level of a mipmapped array. */
+  /** The texels of each level of a mipmapped array. */
   readonly levels?: readonly string[]
   readonly options: TextureOptions & {
     readonly addressMode: readonly string[]
     readonly normalizedCoordinates: boolean
   }
-  /** Eight floats each (x, y, z, level, layer), as hexadecimal digits. */
+  /** Eight floats for each place (x, y, z, level, layer), as hexadecimal digits. */
   readonly places: string
 }
 
-/** A tensor map; nothing lies at its addresses. */
+/** A tensor map. Its addresses point to no memory. */
 export type TensorMapCase = {
   readonly part: 'tensorMap'
   readonly address: string
-  /** What takes the place of the address afterwards. */
+  /** The address that replaces the first one afterwards. */
   readonly replaced: string
 } & (
   | { readonly kind: 'tiled'; readonly options: TiledOptions }
@@ -134,13 +134,13 @@ export type TensorMapCase = {
   | { readonly kind: 'im2colWide'; readonly options: Im2colWideOptions }
 )
 
-/** How a device is split, and its first group by the next step, and so on. */
+/** How a device is split, how its first group is split by the next step, and so on. */
 export interface SplitCase {
   readonly part: 'split'
   readonly steps: readonly SplitStep[]
-  /** Whether green contexts are made of the first group and of the first two. */
+  /** Whether green contexts are created from the first group, and from the first two. */
   readonly green: boolean
-  /** Kinds of resources, by `CUdevResourceType`. */
+  /** Kinds of resources, as `CUdevResourceType`. */
   readonly kinds: readonly number[]
 }
 
@@ -175,14 +175,14 @@ export interface PoolCase {
     readonly opportunistic?: boolean
     readonly internalDependencies?: boolean
   }
-  /** Bytes. */
+  /** Sizes in bytes. */
   readonly allocations: readonly number[]
   readonly trimTo: number
 }
 
 export interface Named {
   readonly name: string
-  /** Why the packages refuse what the driver takes, where they do. */
+  /** Why the packages refuse something that the driver accepts, if they do. */
   readonly stricter?: string
 }
 

@@ -1,16 +1,16 @@
 import type { Value } from './answer.js'
 
-/** What came of comparing the answers to a case, value by value. */
+/** The result of comparing the answers to a case, value by value. */
 export interface Comparison {
-  /** Values that are the same. */
+  /** The number of equal values. */
   equal: number
-  /** Refused by both, with the same status. */
+  /** The number of refusals by both, with the same status. */
   refused: number
-  /** Refused by the driver, and by a check of the packages before it is asked. */
+  /** The number of refusals by the driver that a check of the packages made before the driver was called. */
   refusedHere: number
-  /** Taken by the driver, and refused by a check of the packages: where, and what the driver gives. */
+  /** The places where only a check of the packages refuses, and the driver's answer. */
   readonly stricter: string[]
-  /** Where, and what each has. */
+  /** The places that differ, and both answers. */
   readonly different: string[]
 }
 
@@ -41,7 +41,7 @@ function walk(ours: Value | undefined, theirs: Value | undefined, where: string,
   } else if (isFields(ours) && isFields(theirs)) {
     for (const name of new Set([...Object.keys(ours), ...Object.keys(theirs)]))
       walk(ours[name], theirs[name], where === '' ? name : `${where}.${name}`, result)
-    // Counted as a value above, by its name.
+    // The loop above counted the refusal as a value, by its name.
     if ('refused' in ours && ours['refused'] === theirs['refused']) {
       result.equal -= 1
       result.refused += 1
@@ -57,7 +57,7 @@ function walk(ours: Value | undefined, theirs: Value | undefined, where: string,
 
 const digitsOfWord = 8
 
-/** Bytes as hexadecimal digits, each four of them a value. */
+/** Compares bytes as hexadecimal digits. Every four bytes count as one value. */
 function compareBytes(ours: string, theirs: string, place: string, result: Comparison): void {
   const words = Math.ceil(Math.max(ours.length, theirs.length) / digitsOfWord)
   let first: string | undefined

@@ -15,8 +15,8 @@ const sizes = [1, 2, 3, 7, 8, 9, 16, 24, 33, 64, 66, 100, 131, 132]
 const part = 'split'
 
 /**
- * Every flag with groups of all kinds of sizes, in a given number and in as many as there are; and splits of what was
- * split.
+ * Splits with every flag and all kinds of sizes, into a given number of groups or as many as possible. Some of the
+ * groups are split again.
  */
 export const splitCases: readonly (SplitCase & Named)[] = [
   ...flags.flatMap((flag) =>
@@ -43,7 +43,7 @@ function split(steps: readonly SplitStep[]): SplitCase & Named {
   }
 }
 
-/** A green context takes its time to make. */
+/** Selects the few splits that create green contexts, because creating one is slow. */
 function isShown([step]: readonly SplitStep[]): boolean {
   return step?.groups === undefined && [2, 8, 33].includes(step?.multiprocessors ?? 0)
 }

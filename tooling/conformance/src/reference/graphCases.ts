@@ -8,7 +8,7 @@ const kernel = { do: 'kernel', kernel: 'plain', grid: [4], block: [16], args: [[
 
 type Step = CaseData['graphs']['captured'][string][number]
 
-/** Steps whose kernels have the defaults of `kernel`, also in the graphs and bodies inside. */
+/** Adds the defaults of `kernel` to the steps, also in child graphs and bodies. */
 const complete = (steps: readonly Step[]): readonly (NodeStep & StreamStep)[] =>
   steps.map(
     ({ steps: inner, bodies, ...step }) =>

@@ -3,7 +3,7 @@ import { kernelNames, kernels } from './ptx.js'
 
 const part = 'kernel'
 
-/** Attributes of kernels as they are, and set to what is taken and what is not. */
+/** Reads the attributes of kernels by default and after setting valid and invalid values. */
 export function kernelCases(attributes: readonly string[]): readonly (KernelCase & Named)[] {
   const common = { part, ptx: kernels, attributes } as const
   return [
@@ -27,12 +27,12 @@ export function kernelCases(attributes: readonly string[]): readonly (KernelCase
   ]
 }
 
-/** Threads that a block of a kernel can have, where its directives say fewer than 1024. */
+/** The most threads in a block of a kernel, if its directives allow fewer than 1024. */
 const mostThreads: Readonly<Record<string, number>> = { bounded: 256, exact: 64 }
 
 const cluster = (grid: number, attributes: LaunchAttributeInputs) => ({ grid, attributes })
 
-/** Every kernel with blocks from one thread to the most, shared memory up to all of it, and clusters. */
+/** Every kernel with blocks from one thread to the maximum, shared memory up to the maximum, and clusters. */
 export const occupancyCases: readonly (OccupancyCase & Named)[] = kernelNames.flatMap((kernel) =>
   [1, 31, 64, 128, 255, 512, 1024].flatMap((block) =>
     [0, 1000, 40_000, 100_000].map((sharedMemory, index) => ({

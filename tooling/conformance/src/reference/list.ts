@@ -6,14 +6,14 @@ import { kernelCases, occupancyCases } from './kernelCases.js'
 import { tensorMapCases } from './tensorMapCases.js'
 import { textureCases } from './textureCases.js'
 
-/** Constants by their names, as both sides know them. */
+/** The names of constants that both sides know. */
 export interface KnownNames {
   readonly function: readonly string[]
   readonly device: readonly string[]
   readonly limit: readonly string[]
 }
 
-/** All that is asked; texels and places are new ones for each seed. */
+/** Returns all questions. Each seed gives new texels and places. */
 export function referenceCases(names: KnownNames, random: Random): readonly ReferenceCase[] {
   return [
     ...deviceCases(names.device, names.limit),

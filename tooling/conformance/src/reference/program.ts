@@ -1,4 +1,4 @@
-/** The program in C++: built against the CUDA header and the very library that the packages loaded. */
+/** Builds the C++ program with the CUDA header and the same library file that the packages loaded, and runs it. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -8,11 +8,11 @@ import type { Value } from './answer.js'
 import type { ReferenceCase } from './cases.js'
 
 const sources = fileURLToPath(new URL('../../native/reference', import.meta.url))
-/** Kinds of constants that the list names, with what their names begin with in C. */
+/** Kinds of constants that the list names, with the prefix of their C names. */
 const prefixes = { function: 'CU_FUNC_ATTRIBUTE_', device: 'CU_DEVICE_ATTRIBUTE_', limit: 'CU_LIMIT_' } as const
 const secondsOfRun = 300
 
-/** The folder with cuda.h; undefined where there is none. */
+/** Returns the folder of cuda.h, or undefined if there is none. */
 export function includeFolder(): string | undefined {
   const { CUDA_HOME, CUDA_PATH } = process.env
   const homes = [CUDA_HOME, CUDA_PATH, '/usr/local/cuda', '/usr']
@@ -22,14 +22,14 @@ export function includeFolder(): string | undefined {
     .find((folder) => existsSync(join(folder, 'cuda.h')))
 }
 
-/** The constants of a kind that the header has, without their prefix. */
+/** Returns the header's constants of a kind, without their prefix. */
 export function headerNames(include: string, kind: keyof typeof prefixes): string[] {
   const text = readFileSync(join(include, 'cuda.h'), 'utf8')
   const found = text.matchAll(new RegExp(`^\\s*${prefixes[kind]}(\\w+)\\s*=`, 'gm'))
   return [...found].map(([, name]) => name as string).filter((name) => name !== 'MAX')
 }
 
-/** Builds the program in a folder that has none yet. @throws Error with what the compiler said */
+/** Builds the program in a folder, unless it exists there. @throws Error with the compiler's messages */
 export function buildProgram(folder: string, include: string): string {
   const program = join(folder, 'reference')
   if (existsSync(program)) return program
@@ -47,7 +47,7 @@ export function buildProgram(folder: string, include: string): string {
   return program
 }
 
-/** What the program answers to each case. */
+/** Returns the program's answer to each case. */
 export function askProgram(program: string, list: readonly ReferenceCase[], folder: string): Value[] {
   const file = join(folder, 'list.json')
   writeFileSync(file, JSON.stringify(list))

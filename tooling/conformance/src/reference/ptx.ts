@@ -1,4 +1,4 @@
-/** Kernels of the list of cases: each has something that its attributes tell. */
+/** The kernels of the list. Each has a property that its attributes report. */
 const add = (name: string, directives: string, declarations = ''): string => `
 .visible .entry ${name}(.param .u64 data, .param .u32 count, .param .u32 summand) ${directives}
 {

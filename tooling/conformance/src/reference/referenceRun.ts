@@ -10,18 +10,18 @@ import { type Comparison, compare } from './compare.js'
 import { referenceCases } from './list.js'
 import { askProgram, buildProgram, headerNames, includeFolder } from './program.js'
 
-/** What came of a run. */
+/** The result of a run. */
 export interface ReferenceReport {
   readonly ok: boolean
   readonly lines: readonly string[]
   readonly data: object
 }
 
-/** A device as a package has it, by the package's name. */
+/** Each package's object for the device, by the package's name. */
 export type Packages = Readonly<Record<string, Device>>
 
 interface Compared extends Comparison {
-  /** The package, and the part of the list. */
+  /** The package and the part of the list. */
   readonly part: string
   readonly name: string
   readonly isOk: boolean
@@ -29,11 +29,11 @@ interface Compared extends Comparison {
   readonly reason: string | undefined
 }
 
-/** As many are printed of a case. */
+/** The most lines that are printed about a case. */
 const mostLines = 8
 
 /**
- * What the program in C++ answers to the whole list, by part and name. @throws Error where there is no header or no
+ * Returns the C++ program's answers to the whole list, by part and name. @throws Error if there is no header or no
  * compiler
  */
 export function referenceAnswers(random: Random, folder: string): Record<string, Value> {
@@ -41,7 +41,10 @@ export function referenceAnswers(random: Random, folder: string): Record<string,
   return Object.fromEntries(list.map((given, index) => [titleOf(given), theirs[index] ?? null]))
 }
 
-/** A short digest of each answer, by that of its case's part and name: enough to tell that one has changed. */
+/**
+ * Returns a short digest of each answer, by the digest of its case's part and name. This suffices to detect a changed
+ * answer.
+ */
 export function digestsOf(answers: Readonly<Record<string, Value>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(answers).map(([title, value]) => [digest(title), digest(JSON.stringify(value))]),
@@ -52,7 +55,7 @@ export const digest = (text: string): string => createHash('sha256').update(text
 
 const titleOf = ({ part, name }: ReferenceCase): string => `${part}: ${name}`
 
-/** Builds the program in `folder`, where it is not there yet, and asks it what the filter leaves. */
+/** Builds the program in `folder` if needed, and asks it the cases that match the filter. */
 function askTheProgram(random: Random, folder: string, filter = '') {
   const include = includeFolder()
   if (include === undefined) throw new Error('there is no cuda.h: CUDA_HOME names the folder of the toolkit')
@@ -66,11 +69,11 @@ function askTheProgram(random: Random, folder: string, filter = '') {
   return { list, theirs: askProgram(program, list, folder) }
 }
 
-/** Asks the program and the packages, and compares. @throws as {@link referenceAnswers} */
+/** Asks the program and the packages, and compares the answers. @throws as {@link referenceAnswers} */
 export function referenceRun(packages: Packages, random: Random, folder: string, filter = ''): ReferenceReport {
   const { list, theirs } = askTheProgram(random, folder, filter)
   const compared = Object.entries(packages).flatMap(([label, device]) => {
-    // For the raw functions, which know none.
+    // The raw functions use the current context.
     device.primaryContext.setCurrent()
     try {
       return list.map((given, index): Compared => {
@@ -129,7 +132,7 @@ function reportOf(compared: readonly Compared[]): ReferenceReport {
   }
 }
 
-/** What only the packages refuse, by the reason that the list gives, with the first that the driver takes. */
+/** Lists what only the packages refuse, by the reason in the list, with the first value that the driver accepts. */
 function reasonsOf(compared: readonly Compared[]) {
   const reasons = new Map<string, { cases: number; first: string | undefined }>()
   for (const { reason, name, stricter } of compared) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** Compares what the safe packages give with what a program in C++ gives, case by case of one list. */
+/** Compares the answers of the safe packages with those of a C++ program, case by case. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -22,7 +22,7 @@ const bits: Readonly<Record<TensorMapDType, number>> = {
   'u6x16-align16': 6,
 }
 const dtypes = Object.keys(bits) as TensorMapDType[]
-/** Bytes of a row of a box that each swizzle allows. */
+/** The most bytes in a row of a box for each swizzle. */
 const swizzles = {
   none: 128,
   '32B': 32,
@@ -37,8 +37,7 @@ const promotions = ['none', '64B', '128B', '256B'] as const
 const kinds = ['tiled', 'im2col', 'im2colWide'] as const
 
 /**
- * Maps of all kinds of every type, swizzle, interleave, promotion and fill, of 1 to 5 dimensions of new sizes for each
- * seed.
+ * Maps of every kind, type, swizzle, interleave, promotion and fill, with 1 to 5 dimensions. Each seed gives new sizes.
  */
 export function tensorMapCases(random: Random): readonly (TensorMapCase & Named)[] {
   const cases: (TensorMapCase & Named)[] = []

@@ -8,11 +8,11 @@ type Format = TextureCase['array']['format']
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
 const bytesOf = (format: Format): number => (format.endsWith('32') ? 4 : format.endsWith('16') ? 2 : 1)
 
-/** Random texels: any bits for integers, numbers of like size for floats. */
+/** Returns random texels. Integers have random bits, floats have similar magnitudes. */
 function texels(format: Format, count: number, random: Random): Uint8Array {
   if (format === 'f32') return new Uint8Array(random.floats(count).buffer)
   const bytes = random.bytes(count * bytesOf(format))
-  // Sign and fraction as they come, and exponents of 2^-3 to 2^4.
+  // Sign and fraction are random. The exponents are 2^-3 to 2^4.
   if (format === 'f16')
     for (let at = 1; at < bytes.length; at += 2)
       bytes[at] = ((bytes[at] as number) & 0x83) | ((12 + random.integer(0, 7)) << 2)
@@ -20,8 +20,8 @@ function texels(format: Format, count: number, random: Random): Uint8Array {
 }
 
 /**
- * Odd places, within and beyond the texels: between texels, at their edges and centres, far away, and next to no
- * number.
+ * Returns unusual places inside and outside of the texels: between texels, at their edges and centres, far away, and
+ * almost zero.
  */
 function places(shape: Shape, normalized: boolean, random: Random, levels: number): Uint8Array {
   const { width, height = width, depth = height, layers = 1 } = shape
@@ -56,7 +56,7 @@ const shapes: Readonly<Partial<Record<Geometry, Shape>>> = {
 }
 const addressModes = ['wrap', 'clamp', 'mirror', 'border'] as const
 const filterModes = ['point', 'linear'] as const
-/** How texels are read: as they are, floats and integers, and as numbers up to 1. */
+/** How texels are read: unchanged as floats or integers, or normalized to 1. */
 const readings = [
   ['f32', 'element', [1, 2, 4]],
   ['f16', 'element', [4, 1]],
@@ -70,9 +70,7 @@ const readings = [
 const sizeOf = ({ width, height = 1, depth = 1, layers = 1, cubemap = false }: Shape): number =>
   cubemap ? width * width * 6 * layers : width * height * depth * layers
 
-/**
- * All address modes, filters, kinds of coordinates and ways to read, in all dimensions, with new texels for each seed.
- */
+/** All address modes, filters, coordinates and ways to read, in all dimensions. Each seed gives new texels. */
 export function textureCases(random: Random): readonly (TextureCase & Named)[] {
   const cases: (TextureCase & Named)[] = []
   const add = (

@@ -182,7 +182,7 @@ const peerToPeer: ConformanceCase = {
     }
     await second.synchronize()
     const signature = ['ptr', 'ptr', 'ptr', 'u32'] as const
-    // Each device doubles what the other one has.
+    // Each device doubles the other device's data.
     load(t, addPtx, 'add', signature, two).launch(
       { grid: blocksFor(length), block: threads },
       here,
@@ -241,7 +241,7 @@ const cooperative: ConformanceCase = {
             )
         return { out, stream, launch }
       })
-      // All at once: each waits for the others.
+      // All kernels must run at the same time, because each waits for the others.
       for (const { launch } of outs) launch()
       await Promise.all(outs.map(({ stream }) => stream.synchronize()))
       const expected = parts.reduce((sum, part) => (sum + total(part)) >>> 0, 0)
@@ -328,8 +328,8 @@ const unifiedStreams: ConformanceCase = {
 }
 
 /**
- * What NVIDIA's samples do, as programs of this package. Those that other suites hold already: conditional graphs,
- * pools and mapped memory shared between processes, occupancy, layered textures, and PTX that is linked.
+ * Programs that do the same as NVIDIA's samples with this package. Other suites already cover conditional graphs, pools
+ * and mapped memory shared between processes, occupancy, layered textures, and linked PTX.
  */
 export const sampleSuites: readonly Suite[] = [
   {

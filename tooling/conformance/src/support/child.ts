@@ -7,7 +7,7 @@ export interface ProcessEnd {
   readonly signal: NodeJS.Signals | null
 }
 
-/** What a command of another process threw, as data. */
+/** An error of a command in another process, as data. */
 export interface Failure {
   readonly name: string
   readonly message: string
@@ -16,7 +16,7 @@ export interface Failure {
   readonly isSticky?: boolean
 }
 
-/** Thrown where a command failed in the other process. */
+/** Thrown if a command failed in the other process. */
 export class RemoteError extends Error {
   override readonly name = 'RemoteError'
   readonly failure: Failure
@@ -29,7 +29,7 @@ export class RemoteError extends Error {
 
 type Answer = { readonly value: unknown } | { readonly failure: Failure }
 
-/** A process that does what it is told, one command at a time. It is gone when the case ends. */
+/** A process that runs commands, one at a time. It ends with the case. */
 export class Child {
   readonly #process: ChildProcess
   readonly #end: Promise<ProcessEnd>
@@ -38,14 +38,14 @@ export class Child {
     this.#process = process
     this.#end = new Promise((resolve, reject) => {
       process.once('error', reject)
-      // There is no 'close' after a disconnect() from this side.
+      // Node emits no 'close' after a disconnect() from this side.
       process.once('exit', (code, signal) => resolve({ code, signal }))
     })
-    // Whoever asks for it is told; nobody else has to.
+    // A caller that awaits the end gets the error. Without a caller, the error must not be unhandled.
     this.#end.catch(() => undefined)
   }
 
-  /** Starts a script of this package. An inherited descriptor is number 4 there. */
+  /** Starts a script of this package. In the child, an inherited descriptor has number 4. */
   static start(
     t: Pick<CaseContext, 'defer'>,
     script: string,
@@ -63,7 +63,7 @@ export class Child {
     return this.#process.pid as number
   }
 
-  /** Has it run a command and resolves with what that returned. @throws RemoteError when it threw. */
+  /** Runs a command in the child. Resolves with its result. @throws RemoteError if the command throws */
   async run(command: string, argument?: unknown): Promise<unknown> {
     const answer = new Promise<Answer>((resolve) => this.#process.once('message', (it) => resolve(it as Answer)))
     this.#process.send({ command, argument })
@@ -73,20 +73,20 @@ export class Child {
     throw new Error(`the process ended during ${command}: code ${first.code}, signal ${first.signal}`)
   }
 
-  /** Ends it without a warning. */
+  /** Kills the process without a warning. */
   async kill(): Promise<ProcessEnd> {
     this.#process.kill('SIGKILL')
     return this.#end
   }
 
-  /** Lets it end by itself. */
+  /** Lets the process end by itself. */
   async leave(): Promise<ProcessEnd> {
     if (this.#process.connected) this.#process.disconnect()
     return this.#end
   }
 }
 
-/** The other side: answers the commands of a {@link Child}. */
+/** The child's side: answers the commands of a {@link Child}. */
 export function answerCommands(commands: Readonly<Record<string, (argument: never) => unknown>>): void {
   const answer = async (message: unknown): Promise<Answer> => {
     const { command, argument } = message as { readonly command: string; readonly argument: unknown }

@@ -1,6 +1,6 @@
 import { AssertionError } from 'node:assert'
 
-/** Compares two arrays bit by bit and names the first element that differs. */
+/** Compares two arrays bit by bit. Reports the first element that differs. */
 export function assertSameBits(actual: ArrayBufferView, expected: ArrayBufferView, what: string): void {
   const [got, want] = [bytesOf(actual), bytesOf(expected)]
   if (got.length !== want.length) fail(`${what}: ${got.length} bytes, expected ${want.length}`, got.length, want.length)

@@ -6,7 +6,7 @@ import { bindCall, slots64 } from '@shoal/ffi/calls'
 
 let simulate: (() => number) | undefined
 
-/** Keeps a stream busy for about so many milliseconds without blocking this thread. */
+/** Keeps a stream busy for about this many milliseconds, without blocking this thread. */
 export async function queueDelay(stream: Stream, milliseconds: number): Promise<void> {
   if (stream.device.isSoftware) {
     queueSimulatedDelay(stream, milliseconds)
@@ -17,7 +17,7 @@ export async function queueDelay(stream: Stream, milliseconds: number): Promise<
   kernel.launch({ grid: 1, block: 1, stream }, ticks)
 }
 
-/** Why {@link queueDelay} would not work here, or undefined. */
+/** Returns why {@link queueDelay} does not work here, or undefined. */
 export function whyNoDelay(): string | undefined {
   if (isSoftwareDevice()) return undefined
   const folder = process.env['SHOAL_KERNELS']
@@ -53,7 +53,7 @@ async function spinKernel(device: Device) {
   return (await module).kernel('spin', ['i64'])
 }
 
-/** Gives back what {@link queueDelay} keeps for the next time. */
+/** Frees what {@link queueDelay} keeps for its next call. */
 export async function disposeDelays(): Promise<void> {
   const modules = [...spins.values()]
   spins.clear()

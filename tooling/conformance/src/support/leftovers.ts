@@ -5,28 +5,27 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { CaseContext } from '../suite.js'
 
-/** Descriptors this process has open. */
+/** Returns the number of open descriptors of this process. */
 export function openDescriptors(): number {
   return readdirSync('/proc/self/fd').length
 }
 
-/** What other work on a GPU host may move by itself, in bytes. */
+/** Bytes by which other work on a GPU host may change the free memory. */
 const noise = 1024 * 1024
-/** The number of descriptors has settled when so many looks, so many milliseconds apart, found the same. */
+/** The count has settled if this many looks find the same number. The pause between looks is in milliseconds. */
 const looks = 5
 const pause = 20
-/** More than a device needs that a tool makes many times slower. */
+/** More looks than a device needs, even under a tool that makes it many times slower. */
 const mostLooks = 3000
-/** So often the work is done before something counts as left behind: a leak is there each time. */
+/** The most rounds of the work. A leak shows in every round, other changes do not. */
 const rounds = 4
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
 /**
- * Waits until nothing opens or closes descriptors any more, and tells what each open one stands for: the driver opens
- * its own when it first needs them, earlier cases close theirs a little later, and the collector closes what was left
- * to it.
+ * Waits until the open descriptors stop changing, and returns the target of each. The driver opens its own at first
+ * use, earlier cases close theirs a little later, and the garbage collector closes abandoned ones.
  */
 async function settledDescriptors(): Promise<readonly string[]> {
   let same = 1
@@ -44,14 +43,14 @@ async function settledDescriptors(): Promise<readonly string[]> {
 
 function targetOf(descriptor: string): string[] {
   try {
-    // Sockets and pipes have numbers of their own that say nothing.
+    // Sockets and pipes have meaningless numbers, so they are removed.
     return [readlinkSync(`/proc/self/fd/${descriptor}`).replace(/:\[\d+\]$/, '')]
   } catch {
-    return [] // the one that read the folder
+    return [] // the descriptor that read the folder
   }
 }
 
-/** What the first list has more often than the second. */
+/** Returns the entries that the first list has more often than the second. */
 function surplus(of: readonly string[], over: readonly string[]): string {
   const rest = [...over]
   const more = of.filter((target) => {
@@ -63,10 +62,10 @@ function surplus(of: readonly string[], over: readonly string[]): string {
 }
 
 /**
- * Does the work once to have everything made that is made once, and then to see that it leaves as many descriptors as
- * there were, and no device memory behind. Fewer descriptors would be those of somebody else, closed by mistake. What
- * is too much is looked for again: memory may be taken by a tool that watches the device, or by others, and comes back
- * late from a process that has just ended.
+ * Checks that work leaves no open descriptors and no device memory behind. Runs the work once first, to create
+ * everything that is created only once. Fewer descriptors are also an error, because the work then closed another's by
+ * mistake. A failed round is repeated: a tool that watches the device or another process may take memory, and memory of
+ * an ended process comes back late.
  */
 export async function assertNothingLeft(t: CaseContext, work: () => void | Promise<void>): Promise<void> {
   await work()
@@ -97,13 +96,14 @@ async function leftBehind(t: CaseContext, work: () => void | Promise<void>): Pro
   return isBack() ? undefined : `free memory of the devices was ${before.join(', ')} and is ${free().join(', ')} bytes`
 }
 
-/** What the software device keeps in shared memory for a library; hardware's libraries have their own ways. */
+/** Returns the software device's files in shared memory for a library. Libraries of hardware use other ways. */
 export function sharedMemory(t: CaseContext, library: 'nccl' | 'nvshmem'): string[] {
   return t.isSoftware ? readdirSync('/dev/shm').filter((name) => name.startsWith(`shoal-${library}`)) : []
 }
 
 /**
- * Nothing is left but what was there. What other processes of this machine have in use meanwhile goes when they end.
+ * Checks that all files that were added since `before` disappear. Files of other processes on this machine disappear
+ * when those end.
  */
 export async function assertSharedMemoryGone(
   t: CaseContext,

@@ -9,12 +9,12 @@ import {
 } from '@shoal/driver'
 import type { CaseContext } from '../suite.js'
 
-/** A random number of granules, as bytes. */
+/** Returns the bytes of a random number of granules. */
 export function someBytes(t: CaseContext, device: Device, most = 4): number {
   return allocationGranularity(device) * t.random.integer(1, most)
 }
 
-/** Physical memory at an address, with all that belongs to it. */
+/** Mapped physical memory with all of its objects. */
 export interface Mapped {
   readonly physical: PhysicalMemory
   readonly range: AddressRange
@@ -23,7 +23,7 @@ export interface Mapped {
   readonly bytes: DeviceBuffer<'u8'>
 }
 
-/** Makes and maps memory; it goes when the case ends. */
+/** Creates and maps memory. The case frees it. */
 export function mapNew(
   t: CaseContext,
   device: Device,
@@ -38,19 +38,19 @@ export function mapNew(
   return { physical, range, mapped, bytes: DeviceBuffer.view(device, mapped, 'u8') }
 }
 
-/** Maps memory that is there at further addresses; the mapping goes when the case ends. */
+/** Maps existing memory at another address. The case ends the mapping. */
 export function mapAgain(t: CaseContext, device: Device, physical: PhysicalMemory): DeviceBuffer<'u8'> {
   const range = t.own(AddressRange.reserve(physical.byteLength))
   return DeviceBuffer.view(device, t.own(range.map(physical)), 'u8')
 }
 
-/** A part of a buffer with nothing round about its bounds. */
+/** Returns a part of a buffer with unaligned bounds. */
 export function oddPart(t: CaseContext, buffer: DeviceBuffer<'u8'>): DeviceBuffer<'u8'> {
   const start = t.random.integer(1, buffer.length - 3)
   return buffer.slice(start, t.random.integer(start + 1, Math.min(buffer.length - 1, start + 300_000)))
 }
 
-/** All orders of a list. */
+/** Returns all orders of a list. */
 export function orders<T>(list: readonly T[]): T[][] {
   if (list.length < 2) return [[...list]]
   return list.flatMap((first, index) =>

@@ -15,7 +15,7 @@ export class Random {
     for (let round = 0; round < 16; round += 1) this.word()
   }
 
-  /** 32 random bits. */
+  /** Returns 32 random bits. */
   word(): number {
     const state = this.#state
     let top = state[3] as number
@@ -29,17 +29,17 @@ export class Random {
     return state[0] as number
   }
 
-  /** A whole number from `least` to `greatest`, both included. */
+  /** Returns a whole number from `least` to `greatest`, both included. */
   integer(least: number, greatest: number): number {
     return least + Math.floor((this.word() / 2 ** 32) * (greatest - least + 1))
   }
 
-  /** A number in [-1, 1). */
+  /** Returns a number in [-1, 1). */
   signed(): number {
     return this.word() / 2 ** 31 - 1
   }
 
-  /** Random bits. */
+  /** Returns random bytes. */
   bytes(length: number): Uint8Array {
     const bytes = new Uint8Array(length)
     const words = new Uint32Array(bytes.buffer, 0, length >> 2)
@@ -48,14 +48,14 @@ export class Random {
     return bytes
   }
 
-  /** An array of random bits for `length` elements of a dtype. */
+  /** Returns an array of random bits for `length` elements of a dtype. */
   array<D extends DType>(dtype: D, length: number): TypedArrayOf<D> {
     const info = dtypeInfo(dtype)
     const bytes = this.bytes(length * info.bytes)
     return new info.typedArray(bytes.buffer, 0, length * info.arrayEntries)
   }
 
-  /** Puts a list in random order. */
+  /** Puts a list into random order. */
   shuffled<T>(list: T[]): T[] {
     for (let index = list.length - 1; index > 0; index -= 1) {
       const other = this.integer(0, index)
@@ -66,7 +66,7 @@ export class Random {
     return list
   }
 
-  /** f32 numbers in [-1, 1). */
+  /** Returns f32 numbers in [-1, 1). */
   floats(length: number): Float32Array {
     const array = new Float32Array(length)
     for (let index = 0; index < length; index += 1) array[index] = this.signed()

@@ -1,4 +1,4 @@
-// Exports memory of device 0 and prints the handle, until its standard input ends.
+// Exports memory of device 0 and prints the handle. Ends when its standard input ends.
 import { Device, DeviceBuffer, ipcMemoryHandle } from '@shoal/driver'
 
 const buffer = DeviceBuffer.zeros(Device.get(0), 'u8', 1024)

@@ -1,4 +1,4 @@
-/** What makes memory of each kind, by its name. */
+/** Functions that create memory of each kind, by name. */
 export declare const kinds: { readonly [name: string]: (use: (memory: unknown) => void) => unknown }
-/** Memory through which nothing is read. */
+/** Kinds of memory that can only be written. */
 export declare const writeOnly: ReadonlySet<string>

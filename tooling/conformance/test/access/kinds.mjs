@@ -1,5 +1,5 @@
-// Memory of every kind of access: what is made on device 0, by its name. Each returns the memory, or several of it by
-// the user's device.
+// Creates memory of every kind of access on device 0, by name. Each function returns the memory, or one memory for each
+// device that uses it.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -54,7 +54,7 @@ function multicast(members) {
   return AddressRange.reserve(byteLength).map(object)
 }
 
-/** What another process of the same program exports, as JSON. It lives as long as this process. */
+/** Returns JSON that another process of the same program exports. That process lives as long as this one. */
 async function exported(what) {
   const script = fileURLToPath(new URL('exporter.mjs', import.meta.url))
   const child = spawn(process.execPath, [script, what], { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -222,7 +222,7 @@ export const kinds = {
   },
 }
 
-/** Memory through which nothing is read, and that kernels reach by instructions of its own alone. */
+/** Kinds of memory that cannot be read. Kernels write to them only with special instructions. */
 export const writeOnly = new Set(['multicast', 'multicast of one device'])
-/** Memory that may not be written. */
+/** Kinds of memory that cannot be written. */
 export const readOnly = new Set(['for reading'])

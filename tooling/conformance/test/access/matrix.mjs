@@ -1,6 +1,6 @@
-// Uses memory of the kind that its first argument names from both devices in every way, first as the packages have it
-// and then as the device does, and prints what came of each as JSON. A context that an illegal access ends takes
-// nothing else with it but this process.
+// Uses memory of the kind that the first argument names, from both devices in every way: first through the packages,
+// then by the device alone. Prints each result as JSON. An illegal access destroys the context, so each kind has a
+// process of its own.
 import { cuMemcpyAsync, cuMemcpyBatchAsync, cuMemcpyPeerAsync, cuMemsetD8Async } from '@shoal/cuda-sys/driver'
 import { Device, DeviceBuffer, Module, prepareCopies } from '@shoal/driver'
 import { copyNode, Graph, kernelNode } from '@shoal/driver/graph'
@@ -35,7 +35,7 @@ const kind = process.argv[2]
 const bytes = 256
 const shape = { grid: 1, block: 1 }
 
-/** What a device has of its own to use the memory with. */
+/** Creates the objects that a device needs to use the memory. */
 function userOf(ordinal) {
   const device = Device.get(ordinal)
   const stream = device.createStream({ nonBlocking: true })
@@ -46,7 +46,7 @@ function userOf(ordinal) {
 }
 
 const users = [userOf(0), userOf(1)]
-/** What was made while the memory could still be used, by the ordinal of its user. */
+/** Objects that were created while the memory could still be used, by the ordinal of the device. */
 const earlier = [undefined, undefined]
 
 function prepareEarlier(memory) {
@@ -149,7 +149,7 @@ for (const [ordinal, user] of users.entries()) {
   }
 }
 
-// As the device does it: by the address alone, which no package looks at.
+// The device's own answer: uses only the address, which no package checks.
 const truths = []
 for (const [ordinal, { device, stream, own }] of users.entries()) {
   const { address, context: theirs, deviceOrdinal } = toMemoryRange(memoryFor(ordinal))
@@ -167,7 +167,7 @@ for (const [ordinal, { device, stream, own }] of users.entries()) {
   const batch = (to, from) => () =>
     cuMemcpyBatchAsync(list(to), list(from), list(BigInt(bytes)), 1, attributes, list(0n), 1, handle())
   const mine = context.handle
-  // As two contexts, each with the access of its own device; as one for memory of the host.
+  // Two contexts, each with the access of its own device, or one context for host memory.
   const asPeer = (call) => (deviceOrdinal < 0 ? [] : [call])
   const answers = {}
   if (!writeOnly.has(kind)) {
@@ -189,7 +189,7 @@ for (const [ordinal, { device, stream, own }] of users.entries()) {
   }
   truths.push(answers)
 }
-// Last: an illegal access ends the context.
+// This comes last, because an illegal access destroys the context.
 for (const [ordinal, { stream, kernel, own }] of users.entries()) {
   const { address } = toMemoryRange(memoryFor(ordinal))
   truths[ordinal].launch = await outcomeOf(stream, () => kernel.launch({ ...shape, stream }, address, own))

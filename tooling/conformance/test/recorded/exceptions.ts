@@ -2,19 +2,19 @@ import type { Value } from '../../dist/reference/answer.js'
 
 type Fields = { readonly [name: string]: Value }
 
-/** Cases that the software device answers otherwise than the H200 whose answers are recorded. */
+/** Cases that the software device answers differently from the H200 whose answers are recorded. */
 export interface Exception {
   readonly reason: string
-  /** How many cases of the list. */
+  /** The number of such cases in the list. */
   readonly cases: number
   readonly isOf: (title: string) => boolean
-  /** The software device's answer with what is exempt as the H200 has it, where that is only a part of it. */
+  /** Replaces the exempt part of the software device's answer by the H200's, if only a part is exempt. */
   readonly exempt?: (answer: Fields) => Fields
 }
 
 /**
- * How many clusters of eight blocks run at once: all multiprocessors in a row hold more than those of the H200's real
- * groups.
+ * The number of clusters of eight blocks that run at once. The H200's real groups hold fewer than all multiprocessors
+ * in one row.
  */
 const activeClustersOfEight: Readonly<Record<number, number>> = { 132: 124, 82: 77, 66: 62, 33: 30 }
 

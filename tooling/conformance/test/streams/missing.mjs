@@ -1,10 +1,10 @@
-// Leaves the stream out in several places, in loops, beside a non-blocking stream.
+// Omits the stream in several places, in loops, while a non-blocking stream exists.
 import { Device, DeviceBuffer } from '@shoal/driver'
 import { Communicator } from '@shoal/nccl'
 
 const device = Device.get(0)
 const memory = DeviceBuffer.zeros(device, 'f32', 8)
-memory.fill(1) // no stream is there that would not wait
+memory.fill(1) // no non-blocking stream exists yet
 const stream = device.createStream({ nonBlocking: true })
 const [communicator] = await Communicator.initAll([device])
 for (let round = 0; round < 3; round += 1) {

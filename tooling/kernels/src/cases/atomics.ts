@@ -111,7 +111,7 @@ add('tickets', async (t) => {
 add('exchanges', async (t) => {
   const n = t.size()
   const [cell, seen] = await t.run(grid(n, 64), Int32Array.of(-1), new Int32Array(n), n)
-  // Each value went in once and came out once, but for the last.
+  // Each value was written once and read once, except the last value.
   const all = [...(seen as Int32Array), (cell as Int32Array)[0] as number].sort((a, b) => a - b)
   t.same(
     all,

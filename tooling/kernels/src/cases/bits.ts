@@ -47,7 +47,7 @@ each('fields', ['u32', 'u32', 'u32'], 'u32', (a: number, b: number, c: number) =
   const at = b % 36
   const length = c % 36
   const field = (BigInt(a) >> BigInt(at)) & lowBits(length)
-  // The sign is the field's last bit, or the word's where the field reaches beyond it.
+  // The sign is the last bit of the field. If the field extends beyond the word, it is the last bit of the word.
   const sign = length === 0 ? 0n : (BigInt(a) >> BigInt(Math.min(at + length - 1, 31))) & 1n
   const inside = Math.max(0, Math.min(length, 32 - at))
   const extended = sign === 1n ? (field & lowBits(inside)) | (~0n << BigInt(inside)) : field

@@ -84,7 +84,7 @@ each('nested', ['i32'], 'i32', (a: number) => {
   return [found]
 })
 each('recursive', ['i32'], 'i32', (a: number) => [fibonacci(a & 7)], { count: 333 })
-// A(2, n) = 2n + 3.
+// The Ackermann function: A(2, n) = 2n + 3.
 each('deepRecursion', ['i32'], 'i32', (a: number) => [2 * (a & 3) + 3], { count: 99 })
 each('mutualRecursion', ['u32'], 'i32', (a: number) => [(a & 1) === 0 ? 1 : 2])
 each('functionPointers', ['i32', 'i32'], 'i32', (a: number, b: number) => {

@@ -10,7 +10,10 @@ const limits = {
   i64: [-(2n ** 63n), 2n ** 63n - 1n, -(2n ** 63n)],
   u64: [0n, 2n ** 64n - 1n, 2n ** 63n],
 } as const
-/** Out of range the nearest there is; NaN is 0 from `f32` to 32 bits, and else the highest bit. */
+/**
+ * A value out of range becomes the nearest integer of the type. NaN becomes 0 from `f32` to 32 bits, otherwise only the
+ * highest bit is set.
+ */
 function integer(value: number, mode: Mode, type: keyof typeof limits): bigint {
   const [low, high, ofNan] = limits[type]
   if (Number.isNaN(value)) return ofNan
@@ -23,7 +26,7 @@ const ofDouble = (value: number, mode: Mode, type: 'i32' | 'u32'): number =>
   Number.isNaN(value) ? 2 ** 31 : number(value, mode, type)
 const wrapped = (value: bigint): bigint => BigInt.asIntN(64, value)
 const between = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high)
-/** A NaN loses its payload on its way through JavaScript. */
+/** Avoids NaN, because it loses its payload in JavaScript. */
 const noNan = (type: 'f32' | 'f64') => (random: { any(type: 'f32' | 'f64'): unknown }) => {
   const value = random.any(type) as number
   return [Number.isNaN(value) ? -0.75 : value]

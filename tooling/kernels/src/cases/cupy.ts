@@ -1,6 +1,6 @@
 /**
- * What CuPy made of `python/cupyKernels.py`, a module a kernel: element by element, a reduction, what it fused, and its
- * JIT.
+ * Kernels that CuPy made from `python/cupyKernels.py`, one module per kernel: elementwise, a reduction, fused kernels,
+ * and its JIT.
  */
 import { defineStruct, type StructType } from '@shoal/types'
 import { casesOf } from '../corpus.js'
@@ -10,7 +10,7 @@ import { f32, type Trial, type Typed, u32 } from '../trial.js'
 const kernel = (name: string, run: (t: Trial) => Promise<void>): void => casesOf(`others/${name}`).add(name, run)
 
 /**
- * Arrays of one dimension and of none, and what a kernel counts its elements by, as CuPy takes them: structs by value.
+ * CuPy's kernel parameters, passed as structs by value: an array of one dimension, an array of none, and an indexer.
  */
 const Line = defineStruct('Line', { data: 'u64', size: 'u64', length: 'u64', stride: 'u64' })
 const Scalar = defineStruct('Scalar', { data: 'u64', size: 'u64' })
@@ -20,7 +20,7 @@ const ScalarIndex = defineStruct('ScalarIndex', { size: 'u64' })
 const typed = (type: StructType, value: Record<string, bigint>): Typed => ({ type: type as StructType, value })
 const index = (n: number): Typed => typed(LineIndex, { size: BigInt(n), length: BigInt(n), index: 0n })
 
-/** An array on the device, the argument that names it, and what it holds afterwards. */
+/** Creates an array on the device. Returns its kernel argument and a function that reads it. */
 function line(t: Trial, values: Float32Array | Int32Array) {
   const buffer = t.buffer(values)
   const [size, stride] = [BigInt(values.length), BigInt(values.BYTES_PER_ELEMENT)]
@@ -93,7 +93,7 @@ kernel('cupy_matmul', async (t) => {
     ...arrays,
     ...[m, n, k].map((size) => u32(size)),
   )
-  // The compiler fuses.
+  // The compiler fuses products and sums.
   const expected = Float32Array.from({ length: m * n }, (_, at) => {
     let sum = 0
     for (let i = 0; i < k; i += 1) {

@@ -50,7 +50,7 @@ each('comparisons', ['f32', 'f32'], 'i32', (a: number, b: number) => [
     flag(!(a >= b), 7),
 ])
 each('classes', ['f32', 'f64'], 'i32', (a: number, b: number) => [kinds(a), kinds(b)], {
-  // The sign of a NaN is nobody's to tell here.
+  // The sign of a NaN is not defined here.
   values: (random) =>
     [
       [0, -0, 1, -2.5, Infinity, -Infinity, 2 ** -140],
@@ -95,7 +95,7 @@ each(
   { values: (random) => [fround(random.pick([0, -1, 2 ** -100 * 1.25, random.real(-1e6, 1e6), random.real(0, 1)]))] },
 )
 
-// What the programming guide documents, in units of the last place.
+// The errors that the programming guide documents, in units of the last place.
 each('powers32', ['f32'], 'f32', (a: number) => [Math.exp(a), 2 ** a, 10 ** a, Math.expm1(a)], {
   ulp: [2, 2, 2, 1],
   values: (random) => [fround(random.real(-30, 30))],
@@ -124,7 +124,7 @@ each('powers2', ['f32', 'f32'], 'f32', (a: number, b: number) => [a ** b, Math.h
   ulp: [4, 3, 3],
   values: (random) => [fround(random.real(0, 20)), fround(random.real(-10, 10))],
 })
-// As wide as single numbers come: 2 + 1.173 |x| for the exponential, an absolute error for the others.
+// The documented error is 2 + 1.173 |x| for the exponential, and absolute for the others.
 each('fast32', ['f32'], 'f32', (a: number) => [Math.exp(a), Math.log(a + 8), Math.sin(a), Math.cos(a)], {
   ulp: [6, 3, 8, 8],
   scale: 1,

@@ -84,7 +84,7 @@ each('halfPairs', ['u32', 'u32'], 'u32', (a: number, b: number) => {
   ]
 })
 
-/** 8-bit floats: e4m3 has no infinities and one NaN a sign, e5m2 is the upper half of f16. */
+/** 8-bit floats: e4m3 has no infinities and one NaN per sign. e5m2 is the upper half of f16. */
 function toSmall(a: number, exponentBits: 4 | 5): number {
   const fraction = 7 - exponentBits
   const least = exponentBits === 4 ? -9 : -16

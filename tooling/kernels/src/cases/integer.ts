@@ -7,7 +7,7 @@ const u32 = (value: bigint | number): number => Number(BigInt.asUintN(32, BigInt
 const high = (a: number, b: number): number => i32((BigInt(a) * BigInt(b)) >> 32n)
 const asSigned = (value: bigint): bigint => BigInt.asIntN(64, value)
 const asUnsigned = (value: bigint): bigint => BigInt.asUintN(64, value)
-/** The parts of a word, as signed or unsigned numbers. */
+/** Splits a word into parts, as signed or unsigned numbers. */
 const parts = (word: number, bits: number, isSigned: boolean): number[] =>
   Array.from({ length: 32 / bits }, (_, index) => {
     const part = Number((BigInt(u32(word)) >> BigInt(index * bits)) & ((1n << BigInt(bits)) - 1n))

@@ -6,7 +6,7 @@ const { add } = casesOf('matrix')
 const { fround } = Math
 const plane = (width: number, height: number, x: number, y: number) =>
   ({ grid: [Math.ceil(width / x), Math.ceil(height / y)], block: [x, y] }) as const
-/** c = a b, with sums in order. */
+/** Computes c = a b, with each sum in order of its index. */
 function product(a: Float32Array, b: Float32Array, m: number, n: number, k: number): Float32Array {
   return Float32Array.from({ length: m * n }, (_, at) => {
     const [row, column] = [Math.floor(at / n), at % n]

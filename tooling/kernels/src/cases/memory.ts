@@ -111,7 +111,7 @@ add('structures', async (t) => {
     after.setFloat64(i * 24 + 16, mass * 2, true)
   }
   const [, out] = await t.run(grid(n, 96), data, new Uint8Array(n * 24), f32(step), n)
-  // What lies between the members is nobody's.
+  // The padding between the members has no defined content.
   const members = (bytes: Uint8Array): Uint8Array => bytes.filter((_, at) => at % 24 < 13 || at % 24 >= 16)
   t.same(members(out as Uint8Array), members(expected))
 })

@@ -12,7 +12,7 @@ const softmax = (row: readonly number[]): number[] => {
   const weights = row.map((value) => Math.exp(value - most))
   return weights.map((weight) => weight / sumOf(weights))
 }
-/** What is near 0.5 * erfc, to more than single precision: a sum of the series, or its continued fraction. */
+/** Computes erf beyond single precision, by its series or the continued fraction of erfc. */
 function erf(x: number): number {
   if (Math.abs(x) > 3) {
     let tail = 0
@@ -27,7 +27,7 @@ function erf(x: number): number {
   return (2 / Math.sqrt(Math.PI)) * sum
 }
 
-// Sums of some hundred numbers in single precision, in another order: their errors add up.
+// These kernels add hundreds of numbers in single precision, in another order than the reference, so errors accumulate.
 add('softmax', async (t) => {
   const [rows, columns] = [11, t.size(100, 400)]
   const data = t.floats(rows * columns, -6, 6)
@@ -169,7 +169,7 @@ add('convolution', async (t) => {
     size,
     filters,
   )
-  // Eighths: every sum is exact.
+  // The inputs are eighths, so every sum is exact.
   const expected = Float32Array.from({ length: filters * reach * reach }, (_, at) => {
     const [x, y, f] = [at % reach, Math.floor(at / reach) % reach, Math.floor(at / reach / reach)]
     let sum = 0

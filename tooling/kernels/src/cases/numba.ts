@@ -1,11 +1,11 @@
-/** What Numba made of `python/numbaKernels.py`, a module a kernel. */
+/** Kernels that Numba made from `python/numbaKernels.py`, one module per kernel. */
 import { casesOf } from '../corpus.js'
 import { fma32 } from '../real.js'
 import { type Argument, f32, type Trial } from '../trial.js'
 
 const kernel = (name: string, run: (t: Trial) => Promise<void>): void => casesOf(`others/${name}`).add(name, run)
 
-/** An array as Numba takes it: owners, elements, their size, address, lengths and strides. */
+/** Numba's parameters for an array: owners, number of elements, element size, address, lengths and strides. */
 function array(data: Float32Array, ...shape: readonly number[]): Argument[] {
   const long = (value: number): Argument => ({ type: 'u64', value: BigInt(value) })
   const strides = shape.map((_, at) => shape.slice(at + 1).reduce((product, length) => product * length, 4))
@@ -59,7 +59,7 @@ kernel('numba_matmul', async (t) => {
   const shape = { grid: [Math.ceil(n / 8), Math.ceil(m / 8)], block: [8, 8] } as const
   const arrays = [...array(a, m, k), ...array(b, k, n), ...array(new Float32Array(m * n), m, n)]
   const [, , c] = await t.run(shape, ...arrays)
-  // Numba lets the compiler fuse.
+  // Numba lets the compiler fuse products and sums.
   const expected = Float32Array.from({ length: m * n }, (_, at) => {
     let sum = 0
     for (let i = 0; i < k; i += 1) {

@@ -3,7 +3,7 @@ import { casesOf } from '../corpus.js'
 const { add } = casesOf('scan')
 
 const grid = (n: number, block: number) => ({ grid: Math.ceil(n / block), block })
-/** Running sums, begun again every `every` elements. */
+/** Running sums that restart every `every` elements. */
 const sums = (data: Int32Array, every: number): Int32Array => {
   let sum = 0
   return data.map((value, i) => (sum = ((i % every === 0 ? 0 : sum) + value) | 0))

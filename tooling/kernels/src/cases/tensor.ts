@@ -3,11 +3,11 @@ import { bitsOf, f64 as double, f16, fused } from '../real.js'
 
 const { add } = casesOf('tensor')
 
-/** Eighths below 1: their products and sums are exact in single precision. */
+/** Eighths below 1. Their products and sums are exact in single precision. */
 const eighths = (random: { integer(low: number, high: number): number }, length: number): number[] =>
   Array.from({ length }, () => random.integer(-8, 8) / 8)
 const bits = (values: readonly number[]): Uint16Array => Uint16Array.from(values, (value) => bitsOf(value, f16))
-/** c[row][column] of rows of a and rows of b, with k elements each. */
+/** Computes c[row][column] from rows of a and rows of b, with k elements each. */
 const product = (a: ArrayLike<number>, b: ArrayLike<number>, m: number, n: number, k: number): number[] =>
   Array.from({ length: m * n }, (_, at) => {
     let sum = 0

@@ -20,16 +20,13 @@ const plane = (width: number, height: number) =>
 const clamp = (index: number, size: number): number => Math.min(Math.max(index, 0), size - 1)
 const repeat = (index: number, size: number): number => ((index % size) + size) % size
 
-/** The texel before a coordinate, and the way to the next in steps of 1/256. */
+/** Returns the texel before a coordinate, and the distance to the next one in steps of 1/256. */
 function around(at: number): [first: number, fraction: number] {
   const fixed = floor((at - 0.5) * 256 + 0.5)
   return [fixed >> 8, (fixed & 255) / 256]
 }
 
-/**
- * Filtered values, in units of 1/256 of their range: hardware's weights have 8 bits, and so has what it multiplies them
- * to.
- */
+/** Compares filtered values, in units of 1/256 of their range. The hardware's weights and products have only 8 bits. */
 const filtered = (t: Trial, found: ArrayLike<number>, expected: ArrayLike<number>, range: number): void => {
   t.allowed = 3
   for (let index = 0; index < expected.length; index += 1) {
@@ -46,7 +43,7 @@ add('turned', async (t) => {
   const data = t.floats(width * height, 0, 100)
   const picture = array(t, { width, height, format: 'f32' }).copyFromSync(data)
   const options: TextureOptions = { addressMode: 'wrap', filterMode: 'linear', normalizedCoordinates: true }
-  // A right angle: every coordinate is a multiple of 1/256 of a texel.
+  // The picture turns by a right angle, so every coordinate is a multiple of 1/256 of a texel.
   const argument = texture(t, picture, options)
   const empty = new Float32Array(data.length)
   const [out] = await t.run(plane(width, height), argument, empty, width, height, f32(0), f32(1))
@@ -102,7 +99,7 @@ add('volume', async (t) => {
   })
   const z = -0.125
   const [out] = await t.run(plane(n, n), argument, new Float32Array(n * n), n, f32(z))
-  // The mirror image of -0.125 is 0.125: in the middle between two slices.
+  // -0.125 is mirrored to 0.125, the middle between two slices.
   const at = (x: number, y: number, slice: number): number => (data[(slice * n + y) * n + clamp(x, n)] as number) / 255
   const expected = Float32Array.from({ length: n * n }, (_, i) => {
     const [x, y] = [i % n, floor(i / n)]
@@ -125,7 +122,7 @@ add('cubes', async (t) => {
   const cubes = array(t, { width: n, cubemap: true, layers, format: 'f32' }).copyFromSync(data)
   const argument = texture(t, cubes, { normalizedCoordinates: true })
   const [out] = await t.run({ grid: 1, block: 32 }, argument, new Float32Array(layers), layers)
-  // To the back: the sixth face, at (0.25, 0.375) of it.
+  // The direction is backwards: the sixth face, at (0.25, 0.375).
   const expected = Float32Array.from(
     { length: layers },
     (_, layer) => data[((layer * 6 + 5) * n + 1) * n + 1] as number,
@@ -196,7 +193,7 @@ add('levels', async (t) => {
     const [first, part] = [floor(level), level - floor(level)]
     return (1 - part) * first ** 2 + part * (first + 1) ** 2
   }
-  // Steps of so many texels of the first level are the level of their logarithm.
+  // The level is the logarithm of the coordinate's step, in texels of the first level.
   const expected = Float32Array.from({ length: 10 }, (_, i) => (i % 2 === 0 ? blended(i / 8) : ((i - 1) / 2) ** 2))
   filtered(t, out as Float32Array, expected, 16)
 })

@@ -1,4 +1,4 @@
-/** What Triton 3.6 made of `python/tritonKernels.py`, a module a kernel. */
+/** Kernels that Triton 3.6 made from `python/tritonKernels.py`, one module per kernel. */
 import { readFileSync } from 'node:fs'
 import { casesOf } from '../corpus.js'
 import { bitsOf, f16 } from '../real.js'
@@ -19,7 +19,7 @@ type Launch = (grid: number | readonly [number, number], ...args: readonly Argum
 function kernel(name: string, run: (t: Trial, launch: Launch) => Promise<void>): void {
   const { entry, block, shared } = facts[name] as Facts
   casesOf(`others/triton_${name}`).add(entry, (t) =>
-    // Each kernel has two more parameters, for memory that these do not use.
+    // Each kernel has two more parameters, for memory that these kernels do not use.
     run(t, (grid, ...args) => t.run({ grid, block, sharedMemory: shared }, ...args, nothing, nothing)),
   )
 }
@@ -55,7 +55,7 @@ kernel('softmax', async (t, launch) => {
     const weights = row.map((value) => Math.exp(value - Math.max(...row)))
     return weights.map((weight) => weight / sumOf(weights))
   })
-  // `ex2.approx` of what was multiplied before: the error grows with the exponent.
+  // The kernel computes `ex2.approx` of a product. Its error grows with the exponent.
   t.near(out as Float32Array, expected, 48)
 })
 kernel('layer_norm', async (t, launch) => {
@@ -73,7 +73,7 @@ kernel('layer_norm', async (t, launch) => {
 for (const name of ['matmul_f32', 'matmul_f16'] as const) {
   kernel(name, async (t, launch) => {
     const [m, n, k] = [t.size(20, 80), t.size(20, 80), t.size(20, 80)]
-    // Eighths below 1: their products and sums are exact.
+    // The inputs are eighths below 1, so their products and sums are exact.
     const [a, b] = [m * k, k * n].map((length) => t.array('f32', length, () => t.random.integer(-8, 8) / 8)) as [
       Float32Array,
       Float32Array,

@@ -2,7 +2,7 @@ import { casesOf } from '../corpus.js'
 
 const { add } = casesOf('warp')
 
-/** For each element, its lane and the 32 values of its warp. */
+/** Calls `of` for each element with its lane and the 32 values of its warp. */
 function perLane<T>(data: ArrayLike<number>, of: (lane: number, warp: number[], index: number) => T): T[] {
   return Array.from({ length: data.length }, (_, i) => {
     const lane = i % 32
@@ -128,7 +128,7 @@ add('transposeInWarp', async (t) => {
 })
 add('leaders', async (t) => {
   const [out] = await t.run({ grid: 2, block: 64 }, new Uint32Array(128))
-  // Which lane is elected is nobody's to tell; that it is one, and the same for all, is.
+  // Any lane may be elected, but it must be exactly one, and the same for all.
   const elected = (out as Uint32Array)[0]! >>> 24
   t.same(
     out as Uint32Array,

@@ -32,10 +32,10 @@ export function deviceAnswer(device: Device, { attributes, limits }: DeviceCase)
 }
 
 const windowAttribute = 1
-/** `CUlaunchAttributeID` of those that streams have. */
+/** `CUlaunchAttributeID` of the attributes that streams have. */
 const streamAttributes = [windowAttribute, 3, 8, 9, 10]
 const bytesOfAttribute = 64
-/** Four bytes behind what a window has, which drivers leave as they were, or not. */
+/** Offset of four padding bytes after a window's fields. Drivers may leave or change them. */
 const windowPadding = 28
 
 function describeStream(stream: Stream, named: Named): Value {

@@ -135,7 +135,7 @@ function addSteps(build: Build, graph: Graph, steps: readonly NodeStep[]): void 
   }
 }
 
-/** What it gives back nobody needs. */
+/** Queues a step. Its result is not needed. */
 function queueStep(build: Build, step: StreamStep): unknown {
   const { named } = build
   const stream = build.stream(step.stream ?? 0)
@@ -170,7 +170,7 @@ function readAttributes(node: GraphNode, named: Named): Value {
       const pointer = view.getBigUint64(0, true)
       const isPointed = id === window || namesEvent.includes(id)
       if (isPointed) view.setBigUint64(0, 0n, true)
-      // Padding, in which a driver leaves what it likes.
+      // Padding bytes, whose content depends on the driver.
       if (id === window) view.setUint32(28, 0)
       return [hex(bytes), !isPointed ? null : id === window ? named.place(pointer) : named.eventName(pointer)]
     })
@@ -216,8 +216,8 @@ function readNode(node: GraphNode, build: Build): Value {
 }
 
 /**
- * By the names of `CUgraphNodeType`, in the order of their codes: written once more, so that a wrong one of the package
- * is noticed.
+ * The names of `CUgraphNodeType`, in the order of their codes. They are repeated here, so that a wrong name in the
+ * package is found.
  */
 const types = [
   'kernel',
@@ -257,7 +257,7 @@ function read(graph: Graph, build: Build): Value {
   }
 }
 
-/** What two launches leave in the memory of the case. */
+/** Returns the content of the case's memory after two launches. */
 function run(graph: Graph, stream: Stream, { given, named }: Build): Value {
   const memory = Object.keys(given.memory).map((name) => [name, named.buffer(name)] as const)
   return attempt(() => {

@@ -8,7 +8,7 @@ import { splitAnswer } from './splits.js'
 import { tensorMapAnswer } from './tensorMaps.js'
 import { textureAnswer } from './textures.js'
 
-/** What the safe packages answer to a case. */
+/** Returns the safe packages' answer to a case. */
 export function answer(device: Device, given: ReferenceCase): Value {
   return attempt(() => {
     switch (given.part) {

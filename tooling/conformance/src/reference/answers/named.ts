@@ -6,7 +6,7 @@ import type { LaunchAttributeInputs, Place } from '../cases.js'
 export class Named implements Disposable {
   readonly device: Device
   readonly #memory = new Map<string, DeviceBuffer<'u8'>>()
-  /** Where memory is, or was. */
+  /** The addresses of memory, also after it was freed. */
   readonly #ranges = new Map<string, { readonly start: bigint; readonly end: bigint }>()
   readonly events: ReadonlyMap<string, Event>
   readonly #lasting: readonly DeviceBuffer<'u8'>[]
@@ -18,7 +18,7 @@ export class Named implements Disposable {
     this.events = new Map(['one', 'two', 'order'].map((name) => [name, Event.create(device)]))
   }
 
-  /** Memory that is made later, by a graph or a stream. */
+  /** Adds memory that a graph or a stream allocates later. */
   add(name: string, buffer: DeviceBuffer<'u8'>): void {
     const { address: start, byteLength } = buffer
     this.#memory.set(name, buffer)
@@ -29,7 +29,7 @@ export class Named implements Disposable {
     return this.#memory.get(name) as DeviceBuffer<'u8'>
   }
 
-  /** Bytes from a place on. */
+  /** Returns bytes that start at a place. */
   at([name, offset = 0]: Place, byteLength: number): DeviceBuffer<'u8'> {
     return this.buffer(name).slice(offset, offset + byteLength)
   }
@@ -38,7 +38,7 @@ export class Named implements Disposable {
     return this.events.get(name) as Event
   }
 
-  /** What an address is in any process. */
+  /** Returns an address in a form that is the same in any process. */
   place(address: bigint): Value {
     for (const [name, { start, end }] of this.#ranges)
       if (address >= start && address < end) return [name, Number(address - start)]
@@ -50,7 +50,7 @@ export class Named implements Disposable {
     return null
   }
 
-  /** The attributes of a launch with its memory and events. */
+  /** Returns the attributes of a launch, with this object's memory and events. */
   attributes({
     accessPolicyWindow: window,
     programmaticEvent,

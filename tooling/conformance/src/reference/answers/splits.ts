@@ -13,7 +13,7 @@ export function splitAnswer(device: Device, { steps, green, kinds }: SplitCase):
     alignment,
     split: splitOf(all, steps, green),
   }
-  // The packages have a class of multiprocessors alone.
+  // The packages have a class only for multiprocessors, so this calls the raw package.
   for (const kind of kinds)
     found[`kind ${kind}`] = attempt(() => {
       const bytes = written(CUdevResource.size, (out) => cuDeviceGetDevResource(device.handle, out, kind as never))

@@ -3,7 +3,7 @@ import { TensorMap } from '@shoal/driver/texture'
 import { attempt, hex, type Value } from '../answer.js'
 import type { TensorMapCase } from '../cases.js'
 
-/** As long as any of the list needs: nobody reads there. */
+/** As long as any map of the list needs. The memory is never read. */
 const mostBytes = 2 ** 52
 
 export function tensorMapAnswer(device: Device, { kind, address, replaced, options }: TensorMapCase): Value {

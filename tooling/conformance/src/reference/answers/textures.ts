@@ -23,7 +23,7 @@ export function textureAnswer(device: Device, given: TextureCase): Value {
   }
 }
 
-/** Ends what was made, last made first. */
+/** Disposes of its objects, last made first. */
 class Made {
   readonly #objects: Disposable[] = []
 
@@ -72,7 +72,7 @@ function resourceOf(device: Device, given: TextureCase, made: Made): TextureReso
   return fill(made.use(CudaArray.create(device, shape)), given.texels)
 }
 
-/** How texels are held on the host, where that is not called as the format is. */
+/** Types of texels on the host, if their names differ from the format's. */
 const hostTypes = { unorm8: 'u8', snorm16: 'i16' } as const
 
 function fill(array: CudaArray, texels: string): CudaArray {

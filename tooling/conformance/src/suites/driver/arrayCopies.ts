@@ -30,7 +30,7 @@ export const copies: ConformanceCase = {
         const texels = t.random.array(format as DType, width * height * slices * array.channels)
         array.copyFrom(texels)
         assertSameBits(await array.toArray(), texels, what)
-        // A box through memory of the device, with gaps between its rows and slices.
+        // Copies a box through device memory, with gaps between its rows and slices.
         const x = t.random.integer(0, width - 1)
         const y = t.random.integer(0, height - 1)
         const z = t.random.integer(0, slices - 1)
@@ -75,7 +75,7 @@ export const captured: ConformanceCase = {
       await stream.synchronize()
       assertSameBits(await memory.toArray(), values, 'a captured copy')
     }
-    // By hand: a box there and back, through memory of the host.
+    // Copies a box there and back through host memory, with explicit parameters.
     const host = t.own(
       PinnedBuffer.from(
         t.device,

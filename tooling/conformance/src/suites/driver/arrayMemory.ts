@@ -17,7 +17,7 @@ function need(t: CaseContext, attribute: DeviceAttribute): void {
   if (t.device.attribute(attribute) === 0) t.skip(`this device says no to ${attribute}`)
 }
 
-/** Memory for arrays, at least so many bytes. */
+/** Returns memory for arrays, with at least `bytes` bytes. */
 function poolOf(t: CaseContext, bytes: number): PhysicalMemory {
   const granularity = allocationGranularity(t.device)
   const length = Math.ceil(bytes / granularity) * granularity
@@ -29,7 +29,7 @@ function poolOf(t: CaseContext, bytes: number): PhysicalMemory {
 const random = (t: CaseContext, length: number): Float32Array<ArrayBuffer> =>
   Float32Array.from({ length }, () => t.random.integer(1, 1000))
 
-/** The first channel of texels by their indexes. */
+/** Reads the first channel of the texels at these indexes. */
 async function texels(t: CaseContext, array: CudaArray, places: readonly (readonly number[])[]): Promise<number[]> {
   const kernel = t
     .own(Module.loadSync(t.device, samplePtx('2d', 'f32')))
@@ -83,7 +83,7 @@ const tiles: ConformanceCase = {
       width: tile.width,
       height: tile.height,
     })
-    // A row of two tiles at once, and one below.
+    // Maps a row of two tiles at once, and one tile below it.
     const wide = { ...box(0, 0), width: tile.width * 2 }
     mapArrays(
       [
@@ -99,7 +99,7 @@ const tiles: ConformanceCase = {
     assertSameBits(await array.toArray({ region: box(2, 1), stream }), lower, 'a tile in the corner')
     const corner = [width - 1, height - 1] as const
     assert.deepEqual(await texels(t, array, [[tile.width, 0], corner]), [upper[tile.width], lower.at(-1)])
-    // The second tile's memory goes where the lower one's was.
+    // Maps the second tile to the memory of the lower tile.
     mapArrays(
       [
         { array, region: box(1, 0) },
@@ -112,7 +112,7 @@ const tiles: ConformanceCase = {
       return upper[y * tile.width * 2 + tile.width + x] as number
     })
     assertSameBits(await array.toArray({ region: box(2, 1), stream }), second, 'memory that moved')
-    // What a GPU does with texels that have no memory, CUDA does not say.
+    // CUDA does not define what a GPU reads from texels without memory.
     if (t.isSoftware) assert.deepEqual(await texels(t, array, [[tile.width, 0]]), [0])
   },
 }

@@ -8,7 +8,7 @@ type Words = DeviceBuffer<'u32'>
 
 const words = (t: CaseContext, value = 0): Words => t.own(DeviceBuffer.from(t.device, new Uint32Array(129).fill(value)))
 
-/** Allocates words, copies `value` there and on to `out`, and frees them. */
+/** Builds a graph that allocates words, fills them with `value`, copies them to `out`, and frees them. */
 function withMemory(t: CaseContext, value: number, out: Words): Graph {
   const graph = Graph.create(t.device)
   const { node, memory } = graph.allocate('u32', out.length)
@@ -128,7 +128,7 @@ const single: ConformanceCase = {
     own.launch(stream)
     await stream.synchronize()
     assertSameBits(await out.toArray(), new Uint32Array(out.length).fill(5), 'its own')
-    // A fill stays with the memory that it was made for.
+    // An update cannot move a fill to other allocated memory.
     const [one, other] = [7, 8].map((value) => {
       const filled = t.own(Graph.create(t.device))
       const { node, memory } = filled.allocate('u32', 16)

@@ -18,7 +18,10 @@ interface Source {
   readonly expected: (value: number, index: number) => number
 }
 
-/** All compile by the real NVRTC, run on the device, and give what JavaScript gives. `include` has two headers. */
+/**
+ * Sources that the real NVRTC must compile. They run on the device and must give JavaScript's result. `include` has two
+ * headers.
+ */
 const casesWith = (include: string): readonly Source[] => [
   { what: 'a plain kernel', source: kernel('x[i] *= 3;'), expected: (v) => v * 3 },
   { what: 'a macro', source: kernel('x[i] *= F;'), options: { defines: { F: 4 } }, expected: (v) => v * 4 },
@@ -176,7 +179,10 @@ const casesWith = (include: string): readonly Source[] => [
   { what: 'a raw option', source: kernel('x[i] = RAW;'), options: { raw: ['-DRAW=6'] }, expected: () => 6 },
 ]
 
-/** Compiles a source and runs it: as machine code on a GPU, from PTX as well, and through both twins. */
+/**
+ * Compiles a source and runs it, through the synchronous and the asynchronous function. On a GPU it runs as machine
+ * code and as PTX.
+ */
 async function runs(t: CaseContext, { source, options = {}, name = 'k', expected }: Source, cache: string) {
   const { major, minor } = t.device.computeCapability
   const want = [...given].map(expected)
@@ -212,5 +218,5 @@ const cases = casesWith('').map(
   }),
 )
 
-/** Sources in CUDA C++ with what options can do: compiled by NVRTC, run on the device. */
+/** CUDA C++ sources that use the options, compiled by NVRTC and run on the device. */
 export const compileSuite: Suite = { name: 'driver compile', cases }

@@ -19,7 +19,7 @@ import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
 /**
- * `launch` and `again` call cudaGraphLaunch and keep what it gives, `who` keeps the graph that it runs in; `countDown`
+ * `launch` and `again` call cudaGraphLaunch and store its status. `who` stores the graph that it runs in. `countDown`
  * ends a loop.
  */
 const ptx = `.version 8.0
@@ -92,7 +92,7 @@ next:
   ret;
 }`
 
-/** The streams that a kernel names: cudaStreamGraphTailLaunch and its like. */
+/** The values of cudaStreamGraphTailLaunch and similar streams, which kernels use. */
 const tail = 1n << 56n
 const fireAndForget = 2n << 56n
 const sibling = 3n << 56n
@@ -105,12 +105,12 @@ interface Tools {
   readonly again: Kernel<['u64', 'ptr', 'ptr']>
   readonly who: Kernel<['ptr']>
   readonly countDown: Kernel<['u64', 'ptr']>
-  /** What `add` adds to. */
+  /** The sum that the kernel `add` adds to. */
   readonly sum: DeviceBuffer<'u32'>
   readonly statuses: DeviceBuffer<'u32'>
 }
 
-/** On a GPU the functions are those of CUDA's device runtime, which the kernels are linked with. */
+/** On a GPU, the kernels are linked with CUDA's device runtime. */
 async function makeTools(t: CaseContext): Promise<Tools> {
   const linker = t.own(Linker.create(t.device)).add(ptx, { name: 'kernels' })
   if (!t.isSoftware) {
@@ -152,7 +152,7 @@ function launching(t: CaseContext, { launch, statuses }: Tools, exec: GraphExec,
   return graph
 }
 
-/** Runs a graph, and tells what the calls in its kernels gave and what the sum is then. */
+/** Runs a graph. Returns the statuses of its kernels' calls, and the sum after that. */
 async function run(t: CaseContext, tools: Tools, graph: Graph | GraphExec, calls = 1) {
   const { stream, statuses, sum } = tools
   const exec = graph instanceof Graph ? t.own(graph.instantiate()) : graph
@@ -220,7 +220,7 @@ const limits: ConformanceCase = {
     const tools = await makeTools(t)
     const exec = forKernels(t, adding(t, tools))
     exec.upload(tools.stream)
-    // What is launched to run at once may have ended before the next call.
+    // A launch that runs at once may end before the next call.
     const fired = await run(t, tools, launching(t, tools, exec, fireAndForget, 3), 3)
     assert.equal(fired.statuses[0], 0)
     assert.ok(fired.statuses.every((status) => status === 0 || status === invalidValue))
@@ -304,7 +304,8 @@ const runs: ConformanceCase = {
       assert.equal((await found.toArray())[0], deviceLaunch ? exec.handle : 0n)
     }
 
-    // The first leaves the second to its end, which launches the first again, which cannot leave the second that runs.
+    // `exec` launches `left` at its end. `left` then launches `exec` again, but this launch of `left` fails because
+    // `left` still runs.
     const first = adding(t, tools)
     const last = first.add(kernelNode(launch, one, 0n, tail, statuses, 1), { dependencies: first.nodes })
     const exec = forKernels(t, first)
@@ -394,7 +395,7 @@ const conditions: ConformanceCase = {
     tools.sum.fill(0, { stream: tools.stream })
     const choice = t.own(Graph.create(t.device))
     const made = choice.addConditional({ type: 'if', defaultValue: 1 })
-    // The value becomes 0 where 1 is left.
+    // The value becomes 0 when 1 is left.
     const decide = choice.add(kernelNode(tools.countDown, one, made.handle, left))
     choice.addDependency(decide, made.node)
     made.bodies[0]?.add(kernelNode(tools.add, one, tools.sum, 1))
@@ -406,10 +407,7 @@ const conditions: ConformanceCase = {
   },
 }
 
-/**
- * Graphs that kernels launch, and kernels that decide what runs: the part of CUDA's device runtime that is about
- * graphs.
- */
+/** Graphs that kernels launch, and kernels that decide what runs: the part of CUDA's device runtime for graphs. */
 export const deviceLaunchSuite: Suite = {
   name: 'driver: launches and decisions by kernels',
   cases: [launched, tails, limits, nodes, runs, order, devices, conditions],

@@ -65,7 +65,7 @@ const checkpoint: ConformanceCase = {
   requires: { only: 'hardware' },
   async run(t) {
     if (!driverVersion().atLeast(12, 8)) t.skip('processes are checkpointed from CUDA 12.8')
-    // A context, without which the process does not use CUDA.
+    // The process uses CUDA only after a context exists.
     t.own(Stream.create(t.device))
     let state: string
     try {

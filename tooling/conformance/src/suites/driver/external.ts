@@ -9,7 +9,7 @@ import { MipmappedArray } from '@shoal/driver/texture'
 import type { CaseContext, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
-/** A file of memory in the place of another library's, and what reads and writes it there. */
+/** Creates a file that stands for another library's memory, and functions that read and write it. */
 function memoryFile(t: CaseContext, byteLength: number) {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-external-'))
   t.defer(() => rmSync(folder, { recursive: true, force: true }))
@@ -49,7 +49,7 @@ export const externalSuite: Suite = {
         const context = t.device.primaryContext
         assert.equal(typeof t.device.execAffinitySupported, 'boolean')
         context.resetPersistingL2Cache()
-        // Where the host may flush, it does; elsewhere the driver says that it cannot.
+        // A driver that cannot flush on the host reports this.
         const hostFlushes = (t.device.attribute('GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS') & 1) !== 0
         for (const scope of ['owner', 'all-devices'] as const) {
           if (hostFlushes) context.flushRdmaWrites(scope)
@@ -60,7 +60,7 @@ export const externalSuite: Suite = {
     },
     {
       name: 'memory of another library is memory of the device, until its last buffer is gone',
-      // Descriptors that a GPU takes come of Vulkan alone.
+      // Only Vulkan makes descriptors that a GPU accepts.
       requires: { only: 'software' },
       async run(t) {
         const length = t.random.integer(100, 5000)
@@ -147,7 +147,7 @@ export const externalSuite: Suite = {
           /byteLength must be/,
         )
         assert.throws(() => ExternalSemaphore.import(t.device, { type: 'fence' as never, handle: 5 }), /type must be/)
-        // Windows is elsewhere.
+        // A Windows handle cannot work on Linux.
         assert.throws(
           () => ExternalMemory.import(t.device, { type: 'd3d12-heap', handle: 8n, byteLength: 64 }),
           StatusError,

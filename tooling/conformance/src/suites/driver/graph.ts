@@ -280,7 +280,7 @@ const readBack: ConformanceCase = {
       const copy = graph.add(copyNode(other, memory), { dependencies: graph.nodes })
       setCaptureDependencies(stream, [copy])
       affine.launch({ ...shape(length), stream }, other, length, 5, 2)
-      // Allocations are refused while a stream is captured, but for this.
+      // Allocating is refused while a stream is captured, except in this mode.
       withCaptureMode('relaxed', () => t.own(DeviceBuffer.allocate(t.device, 'u32', 1)))
     })
     const [fill, copy, kernel] = graph.nodes.map(nodeParameters)

@@ -20,7 +20,7 @@ import { memoryProtocol } from '@shoal/types'
 import type { CaseContext, Suite } from '../../suite.js'
 import { queueDelay } from '../../support/delay.js'
 
-/** Memory as somebody else's package offers it, with what its answer says beside. */
+/** Offers memory like another package does, with extra fields in its answer. */
 function offered(buffer: DeviceBuffer, extra: Partial<MemoryRange>): MemoryLike {
   return {
     get [memoryProtocol](): MemoryRange {
@@ -29,7 +29,7 @@ function offered(buffer: DeviceBuffer, extra: Partial<MemoryRange>): MemoryLike 
   }
 }
 
-/** Ones that a stream writes when it has done other work for a while. */
+/** Returns memory that a stream fills with ones after a delay. */
 async function late(t: CaseContext, length: number): Promise<{ readonly stream: Stream; readonly memory: MemoryLike }> {
   const stream = t.own(t.device.createStream({ nonBlocking: true }))
   const buffer = t.own(DeviceBuffer.zeros(t.device, 'f32', length))
@@ -135,7 +135,7 @@ export const interopSuite: Suite = {
           const from = t.random.integer(0, unit / 2)
           const part = growing.buffer.slice(from, growing.length - t.random.integer(0, unit - 1))
           part.fillSync(t.random.integer(0, 255))
-          // A few bytes at ends of pieces, where the mappings meet.
+          // A few bytes at the end of each piece, across two mappings.
           const data = t.random.bytes(6)
           const ends = [1, count - 1, count].map((end) => end * unit - from - 3)
           const places = [0, ...ends].filter((place) => place + 6 < part.length)

@@ -25,7 +25,10 @@ const ptx = `.version 7.0
 
 const Line = defineStruct('Line', { count: 'u8', slope: 'f64', bias: 'i32' })
 
-/** count × slope + bias of a `Line` by value, between two other parameters, times the first of them. */
+/**
+ * Computes count × slope + bias of a `Line` passed by value. The result is multiplied by the parameter before the
+ * `Line`.
+ */
 const linePtx = `.version 7.0
 .target sm_75
 .address_size 64
@@ -60,9 +63,9 @@ async function loadAxpy(t: CaseContext, file = 'axpy.ptx', device: Device = t.de
   return module.kernel('axpy', signature)
 }
 
-/** a * x + y with one rounding, as the device's fused multiply-add has it. */
+/** Computes a * x + y with one rounding, like the device's fused multiply-add. */
 function fusedMultiplyAdd(a: number, x: number, y: number): number {
-  // The product of two f32 is exact in f64; the sum may not be, and its error decides where it looks like a tie.
+  // The product of two f32 is exact in f64. The sum may not be. If it looks like a tie, its error decides.
   const product = a * x
   const sum = product + y
   const rounded = Math.fround(sum)
@@ -74,7 +77,7 @@ function fusedMultiplyAdd(a: number, x: number, y: number): number {
   return error > 0 ? Math.max(rounded, other) : Math.min(rounded, other)
 }
 
-/** Checks every element; a device may round once (fused) or after the multiplication and after the addition. */
+/** Checks every element. A device may round once (fused), or after the multiplication and again after the addition. */
 function checkAxpy(a: number, x: Float32Array, y: Float32Array, result: Float32Array): void {
   for (let index = 0; index < x.length; index += 1) {
     const [xi, yi] = [x[index] as number, y[index] as number]

@@ -4,7 +4,7 @@ import { Graph, kernelNode } from '@shoal/driver/graph'
 import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
-/** Each block writes its place in its cluster, and how many blocks that has. */
+/** Each block writes its index in its cluster, and the number of blocks in the cluster. */
 const ptx = `.version 7.8
 .target sm_90
 .address_size 64

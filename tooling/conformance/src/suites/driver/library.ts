@@ -5,7 +5,7 @@ import { Library, Linker, moduleLoadingMode } from '@shoal/driver/library'
 import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
-/** `scale` multiplies each element by `factor` and counts its threads in `threads`, which all devices share. */
+/** `scale` multiplies each element by `factor` and counts its threads in `threads`. All devices share `threads`. */
 export const scalePtx = `.version 7.8
 .target sm_75
 .address_size 64

@@ -13,12 +13,12 @@ import type { CaseContext, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 import { queueDelay } from '../../support/delay.js'
 
-/** Lengths with nothing round about them, and none at all. */
+/** Lengths that are no multiple of anything, and zero. */
 function lengths(t: CaseContext): readonly number[] {
   return [0, 1, 3, 257, t.random.integer(1000, 9999)]
 }
 
-/** A random value of a dtype and the array that holds it `length` times. */
+/** Returns a random value of a dtype, and an array that holds it `length` times. */
 function filled<D extends DType>(t: CaseContext, dtype: D, length: number): [ElementValue<D>, TypedArrayOf<D>] {
   const info = dtypeInfo(dtype)
   const parts = [Math.fround(t.random.signed() * 100), Math.fround(t.random.signed() * 100)] as const

@@ -60,7 +60,7 @@ export const memoryPoolSuite: Suite = {
         pool.releaseThreshold = Number.POSITIVE_INFINITY
         assert.equal(pool.releaseThreshold, Number.POSITIVE_INFINITY)
         pool.allocate(stream, 'u8', 64 * mebibyte).dispose()
-        // The driver looks which memory has been freed when it waits itself.
+        // The driver finds freed memory only during a wait of its own.
         await t.device.synchronize()
         assert.ok(pool.reserved.current >= 64 * mebibyte, `${pool.reserved.current} bytes kept`)
         pool.trimTo(40 * mebibyte)
@@ -104,8 +104,8 @@ export const memoryPoolSuite: Suite = {
         ]
         const result = t.own(DeviceBuffer.allocate(t.device, 'i32', 1000))
         const first = t.random.array('i32', 1000)
-        // What was given back while work that reads it is under way comes again to the same stream, and only after that
-        // work.
+        // Memory that is freed while queued work reads it may be allocated again on the same stream, because later work
+        // there runs after that work.
         const early = pool.allocate(stream, 'i32', 1000)
         const { address } = early
         early.copyFrom(first, { stream })
@@ -116,7 +116,7 @@ export const memoryPoolSuite: Suite = {
         assert.equal(late.address, address)
         late.fill(0, { stream })
         assertSameBits(await result.toArray({ stream }), first, 'i32')
-        // Work of another stream has to be over first.
+        // On another stream the memory is allocated again only after its work has completed.
         await queueDelay(other, 50)
         late.disposeOn(other)
         assert.equal(pool.statistics.waitingBytes, 4096)
@@ -175,7 +175,7 @@ export const memoryPoolSuite: Suite = {
         const buffer = t.own(DeviceBuffer.allocateOn(stream, 'u8', 1000))
         await stream.synchronize()
         assert.ok(own.used.current >= 1000, 'it came from the current pool')
-        // Neither is the program's to destroy.
+        // The program cannot destroy either pool.
         ordinary.dispose()
         assert.throws(() => ordinary.handle, DisposedError)
         assert.ok(device.defaultMemoryPool.reserved.current >= 0)

@@ -20,17 +20,17 @@ import { assertNothingLeft } from '../../support/leftovers.js'
 import { type Mapped, mapNew, orders } from '../../support/mapping.js'
 import { exportAs, hand, startPartner } from './sharing/partner.js'
 
-/** Multicast objects are never made on a GPU here: a failure there can take the links of a shared host down. */
+/** Never create multicast objects on a GPU here: a failure can break the links of a shared host. */
 const software = { only: 'software' } as const
 
 interface Team {
   readonly object: MulticastObject
   readonly members: readonly Mapped[]
-  /** What is written here reaches every member. */
+  /** A write here reaches every member. */
   readonly all: DeviceBuffer<'u8'>
 }
 
-/** An object of all devices with memory of each bound to it, and mapped for the first. */
+/** Creates an object of all devices, binds memory of each device to it, and maps it for the first device. */
 function makeTeam(t: CaseContext, granules = 2): Team {
   const count = t.devices.length
   const byteLength = multicastGranularity({ deviceCount: count, byteLength: 1 }) * granules
@@ -219,7 +219,7 @@ export const multicastSuite: Suite = {
         const object = t.own(MulticastObject.create({ deviceCount: 1, byteLength: unit * 2 }))
         const { physical, mapped } = mapNew(t, device, unit * 4)
         const range = t.own(AddressRange.reserve(unit * 2))
-        // Before the devices are there.
+        // The devices have not been added yet.
         const incomplete = outOfRange('all 1 devices', '0 are')
         assert.throws(() => object.bindMemorySync(physical, { byteLength: unit }), incomplete)
         assert.throws(() => object.bindAddressSync(mapped, { byteLength: unit }), incomplete)
@@ -306,7 +306,7 @@ export const multicastSuite: Suite = {
           const physical = PhysicalMemory.create(t.device, unit, { handleTypes: 'posix-fd' })
           const memory = physical.export()
           assert.throws(() => MulticastObject.import(memory as never), TypeError)
-          // A descriptor that is not what it is said to be.
+          // A descriptor of another kind than its handle says.
           const lie = await exportAs(memory, { content: 'multicast' })
           const wrong = importOrError(lie)
           if (wrong instanceof MulticastObject) {

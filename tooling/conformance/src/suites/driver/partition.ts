@@ -13,7 +13,7 @@ import { Graph } from '@shoal/driver/graph'
 import type { CaseContext, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
-/** Each block writes the multiprocessor that it runs on, after a while. */
+/** Each block delays, then writes the multiprocessor that it runs on. */
 const ptx = `.version 7.0
 .target sm_70
 .address_size 64
@@ -38,7 +38,7 @@ wait:
 }
 `
 
-/** Parts of the device of which each takes a share of its multiprocessors. */
+/** Splits the device into parts that each have some of its multiprocessors. */
 function parts(t: CaseContext) {
   const all = DeviceResource.of(t.device)
   const { groups, remaining } = all.split(Math.max(1, Math.floor(all.multiprocessors / 4)), { groups: 2 })
@@ -67,7 +67,8 @@ export const partitionSuite: Suite = {
       run(t) {
         const { groups } = parts(t)
         const green = t.own(GreenContext.create(groups[0] as DeviceResource))
-        // Of the driver, as for whoever knows nothing of the green context: `Device.reset` ends that before.
+        // The raw driver call is for code that does not know the green context. `Device.reset` would end the green
+        // context first.
         assert.equal(cuDevicePrimaryCtxReset(t.device.handle), CUresult.CUDA_ERROR_NOT_PERMITTED)
         assert.equal(green.disposed, false)
         DeviceBuffer.zeros(t.device, 'u8', 16).dispose()

@@ -68,7 +68,7 @@ export const pitchedSuite: Suite = {
           const taken = await other.toArray({ stream, region: corner })
           const expected = await array.toArray({ stream, region: corner })
           assertSameBits(taken, expected, 'a region of an array')
-          // Rows with gaps into an array, and back.
+          // Copies rows with gaps into an array, and back.
           using back = PitchedBuffer.zeros(t.device, 'u32', extent)
           prepareCopies3D(t.device, [{ target: other, source: second }]).launch({ stream })
           prepareCopies3D(t.device, [{ target: back, source: other }]).launch({ stream })

@@ -13,7 +13,7 @@ import {
 import type { CaseContext, Suite } from '../../suite.js'
 import { mapNew, someBytes } from '../../support/mapping.js'
 
-/** Every attribute that any memory may be asked for; the tokens need a driver of a network adapter. */
+/** Every attribute that any memory can be queried for. The tokens need a driver of a network adapter. */
 const all = [
   'CONTEXT',
   'MEMORY_TYPE',
@@ -39,7 +39,7 @@ function describe(t: CaseContext, address: bigint) {
   const several = pointerAttributes(t.device, address, all)
   for (const name of all) {
     const alone = pointerAttribute(t.device, address, name)
-    // Alone, what does not apply is told from what is zero.
+    // A single query tells an attribute that does not apply from one that is zero.
     if (alone !== undefined) assert.deepEqual(alone, several[name], name)
   }
   return several

@@ -35,7 +35,7 @@ const addressing: ConformanceCase = {
         for (const filterMode of ['point', 'linear'] as const) {
           for (const mode of modes) {
             if (!normalizedCoordinates && (mode === 'wrap' || mode === 'mirror')) continue
-            // Another mode in each of the others.
+            // The other dimensions have other modes.
             const others = modes.filter((other) => normalizedCoordinates || other === 'clamp' || other === 'border')
             const addressMode = [
               mode,
@@ -50,7 +50,7 @@ const addressing: ConformanceCase = {
             const expected = places.flatMap(({ at }) =>
               [0, 1, 2, 3].map((part) => sampled(texels, reference, at, part)),
             )
-            // Weights have 8 bits in each dimension; unfiltered values are exact.
+            // Weights have 8 bits in each dimension. Unfiltered values are exact.
             const tolerance = filterMode === 'linear' ? (256 * sizes.length) / 256 : 0
             assertNear(
               found,
@@ -177,7 +177,7 @@ const layers: ConformanceCase = {
       .own(CudaArray.create(t.device, { width: n, cubemap: true, layers: 2, format: 'f32' }))
       .copyFromSync(faces)
     const cubeTexture = t.own(TextureObject.create(cubes, { normalizedCoordinates: true }))
-    // The middle of each texel of each face, as the axes of cubemaps are defined.
+    // The middle of each texel of each face, by the definition of cubemaps' axes.
     const directions = (u: number, v: number): number[][] => [
       [1, -v, -u],
       [-1, -v, u],
@@ -247,7 +247,7 @@ const mipmaps: ConformanceCase = {
     )
     assertNear(await ask({ mipmapLevelClamp: [1, 3] }, [0, 2, 5]), [10, 20, 30], 0, 'levels clamped')
     await viewOfLevels(t, array, sample)
-    // The same bits as another type.
+    // The same bits, read as another type.
     const numbers = Uint32Array.from({ length: 64 }, (_, at) => 0x3f80_0000 + at)
     const words = t.own(CudaArray.create(t.device, { width: 64, height: 1, format: 'u32' })).copyFromSync(numbers)
     const asReal = t.own(TextureObject.create(words, { view: { format: 'f32x1' } }))
@@ -258,8 +258,8 @@ const mipmaps: ConformanceCase = {
 }
 
 /**
- * Which views of levels 2 and 3 a device takes: nobody has seen an H200 take one. What it takes has to read as it
- * should; the software device takes what the documentation asks for.
+ * Tests which views of levels 2 and 3 a device accepts. An H200 has accepted none so far. An accepted view must read
+ * the right values. The software device accepts views that follow the documentation.
  */
 async function viewOfLevels(t: CaseContext, array: MipmappedArray, sample: ReturnType<typeof sampler>): Promise<void> {
   const sizes = { 'of the array': {}, 'of the level': { width: 8, height: 4 }, none: { width: 0, height: 0 } }
@@ -310,7 +310,7 @@ const surfaces: ConformanceCase = {
       const surface = t.own(SurfaceObject.create(array))
       assert.deepEqual(surface.describeResource(), { type: 'array', handle: array.handle })
       const touch = t.own(Module.loadSync(t.device, surfacePtx(geometry))).kernel('touch', ['surface', 'ptr', 'u32'])
-      // One more in each dimension that there is.
+      // One more element in each dimension that the surface has.
       const more = (size: number): number => (size > 1 ? size + 1 : size)
       const grid = [width + 1, more(height), more(slices)] as const
       const out = t.own(DeviceBuffer.zeros(t.device, 'u32', grid[0] * grid[1] * grid[2] * 2))
@@ -321,7 +321,7 @@ const surfaces: ConformanceCase = {
         values.map((value) => value + 7),
         `${geometry} written`,
       )
-      // What is clamped may have been written already.
+      // The clamped element may already have its new value.
       const found = (await out.toArray()).filter((_, at) => at % 2 === 0)
       const expected = Uint32Array.from({ length: found.length }, (_, at) => {
         const [x, y, z] = [at % grid[0], Math.floor(at / grid[0]) % grid[1], Math.floor(at / grid[0] / grid[1])]
@@ -352,7 +352,7 @@ const lives: ConformanceCase = {
       trilinearOptimization: false,
     } as const
     const texture = t.own(TextureObject.create(array, options))
-    // A driver of CUDA 13.0 does not tell the color of the border.
+    // A driver of CUDA 13.0 does not report the border colour.
     const { borderColor: _, ...described } = texture.describe()
     const { borderColor: __, ...wanted } = options
     assert.deepEqual(described, wanted)

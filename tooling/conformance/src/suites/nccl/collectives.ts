@@ -17,13 +17,13 @@ const combine: { readonly [O in ReduceOp]: (a: number, b: number) => number } = 
 
 const dtypes: readonly DType[] = ['i8', 'u8', 'i32', 'u32', 'i64', 'u64', 'f16', 'bf16', 'f32', 'f64']
 
-/** Small whole numbers that every dtype holds exactly, also the result of any op over a few ranks. */
+/** Returns small whole numbers. Every dtype holds them exactly, and also the result of any op over a few ranks. */
 function exact(dtype: DType, op: ReduceOp, length: number, rank: number, ranks: number): number[] {
   return Array.from({ length }, (_, i) => {
     const value = (i * 5 + rank * 3) % 7
-    // At most 2^6, which even i8 holds.
+    // The product is at most 2^6, which even i8 holds.
     if (op === 'prod') return rank < 6 ? 1 + (value % 2) : 1
-    // A mean that is a whole number: the ranks differ by multiples of their number.
+    // The mean is a whole number, because the ranks differ by multiples of the number of ranks.
     if (op === 'avg') return (i % 5) + ranks * (rank % 2)
     return dtypeInfo(dtype).kind === 'uint' ? value : value - 3
   })
@@ -81,7 +81,7 @@ const randomSum: ConformanceCase = {
           sum += at2(input, i)
           magnitude += Math.abs(at2(input, i))
         }
-        // One rounding to 24 bits for each addition, of a partial sum no larger than the sum of magnitudes.
+        // Each addition rounds once to 24 bits. Each partial sum is at most the sum of magnitudes.
         const tolerance = (ranks.length - 1) * 2 ** -24 * magnitude * 1.001
         for (const result of results) {
           const error = Math.abs(at2(result, i) - sum)
@@ -122,7 +122,7 @@ const streamOrder: ConformanceCase = {
     const rounds = 20
     for (let round = 0; round < rounds; round += 1) {
       for (const { stream, rank } of ranks) at(buffers, rank).fill(rank + round, { stream })
-      // Nothing waits between the fill and the reduction, nor before the next fill.
+      // Nothing waits between the fill and the reduction, or before the next fill.
       group(() => {
         for (const { communicator, stream, rank } of ranks) {
           communicator.allReduce(at(buffers, rank), at(buffers, rank), { op: 'sum', stream })

@@ -14,7 +14,7 @@ const captured: ConformanceCase = {
     const gathered = zeros(t, ranks, 'i32', length * ranks.length)
     const [{ stream: first }] = ranks as [(typeof ranks)[0]]
     assert(first !== undefined)
-    // Connects the ranks: what that takes cannot be captured.
+    // The first operation connects the ranks, which cannot be captured.
     await together(ranks, ({ communicator, stream, rank }) =>
       communicator.allGather(at(sums, rank), at(gathered, rank), { stream }),
     )
@@ -45,7 +45,7 @@ const captured: ConformanceCase = {
     for (const buffer of gathered) {
       assertSameBits(await buffer.toArray(), new Int32Array(length * ranks.length).fill(expected), 'gathered')
     }
-    // The communicators go on beside it.
+    // The communicators still work outside of the graph.
     await together(ranks, ({ communicator, stream, rank }) =>
       communicator.broadcast(at(sums, rank), at(sums, rank), { root: 0, stream }),
     )

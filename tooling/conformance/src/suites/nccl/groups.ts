@@ -53,7 +53,7 @@ const failing: ConformanceCase = {
   async run(t) {
     const ranks = await makeRanks(t)
     const buffers = upload(t, ranks, 'f32', () => new Float32Array(length).fill(1))
-    await assertStillWorks(ranks, buffers) // connects the ranks
+    await assertStillWorks(ranks, buffers) // also connects the ranks
     const before = new Float32Array(length).fill(ranks.length)
     for (const take of [1, ranks.length]) {
       const mine = new Error('mine')
@@ -67,7 +67,7 @@ const failing: ConformanceCase = {
           }),
         (error) => error === mine && !('suppressed' in mine),
       )
-      // With half of the group started these waits would never end.
+      // If half of the group had started, these waits would never end.
       await settled(ranks)
       for (const buffer of buffers) assertSameBits(await buffer.toArray(), before, `after ${take} calls`)
     }
@@ -96,7 +96,7 @@ const failingInside: ConformanceCase = {
               throw mine
             })
           } catch {
-            // the outer group knows all the same
+            // the outer group still knows of the failure
           }
         }),
       (error) => error === mine,
@@ -149,7 +149,7 @@ const asynchronous: ConformanceCase = {
   },
 }
 
-/** `ncclAllReduce` of one f32 in place, with any number as reduction. */
+/** Calls `ncclAllReduce` on one f32 in place, with any number as reduction. */
 function rawAllReduce(address: bigint, communicator: bigint, stream: bigint, { op }: { readonly op: number }): number {
   const library = definedLibraries().find(({ id }) => id === 'nccl')
   if (library === undefined) throw new Error('no package has defined NCCL')
@@ -172,7 +172,7 @@ const refusedByNccl: ConformanceCase = {
       assert.throws(
         () =>
           group(() => {
-            // Nobody looks at the status of this one.
+            // The program ignores the status of this call.
             const status = rawAllReduce(address, communicator.handle, stream.handle, { op: 77 })
             assert.equal(status, 4)
             if (throws) throw thrown

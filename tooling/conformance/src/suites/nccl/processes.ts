@@ -12,7 +12,7 @@ interface RankEnd {
   readonly signal: NodeJS.Signals | null
 }
 
-/** One process a rank. All are gone when the case ends. */
+/** Starts one process per rank. All processes end with the case. */
 function startRanks(t: CaseContext, task: Omit<RankTask, 'rank' | 'ranks'>): Promise<RankEnd>[] {
   const ranks = t.devices.length
   const children = t.devices.map((_, rank) => {
@@ -30,7 +30,7 @@ function end(child: ChildProcess, all: readonly ChildProcess[]): Promise<RankEnd
       const message = received as RankMessage
       if (message.kind === 'result') result = message
       else {
-        // What became of a rank that has just ended is in its own end.
+        // An error here is ignored: a rank that has just ended reports its own end.
         for (const other of all) if (other !== child && other.connected) other.send(message, () => undefined)
       }
     })

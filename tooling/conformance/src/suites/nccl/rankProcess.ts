@@ -6,7 +6,7 @@ export interface RankTask {
   readonly rank: number
   readonly ranks: number
   readonly elements: number
-  /** `leave` ends the process with work in flight and everything open. */
+  /** `leave` ends the process while work is in flight and everything is open. */
   readonly ending: 'destroy' | 'leave'
 }
 
@@ -37,7 +37,7 @@ const buffer = DeviceBuffer.from(
 
 if (ending === 'leave') {
   for (let i = 0; i < 50; i += 1) communicator.allReduce(buffer, buffer, { op: 'max', stream })
-  // The other ranks have to be able to finish theirs; nothing here is awaited, destroyed or disposed of.
+  // The delay lets the other ranks finish. This rank awaits, destroys and disposes of nothing.
   setTimeout(() => process.exit(0), 1000)
 } else {
   communicator.allReduce(buffer, buffer, { op: 'sum', stream })

@@ -3,7 +3,7 @@ import { Communicator, group } from '@shoal/nccl'
 import type { DType, TypedArrayOf } from '@shoal/types'
 import type { CaseContext } from '../../suite.js'
 
-/** One rank of a communicator with a stream to work on. */
+/** One rank of a communicator, with a stream. */
 export interface Rank {
   readonly communicator: Communicator
   readonly device: Device
@@ -11,7 +11,7 @@ export interface Rank {
   readonly rank: number
 }
 
-/** One communicator over the devices, ended with the case. */
+/** Creates one communicator over the devices. It ends with the case. */
 export async function makeRanks(t: CaseContext, devices: readonly Device[] = t.devices): Promise<Rank[]> {
   const communicators = await Communicator.initAll(devices)
   t.defer(async () => {
@@ -23,7 +23,7 @@ export async function makeRanks(t: CaseContext, devices: readonly Device[] = t.d
   })
 }
 
-/** One call a rank, in one group; then waits for all streams. */
+/** Makes one call per rank, in one group, then waits for all streams. */
 export async function together(ranks: readonly Rank[], call: (rank: Rank) => void): Promise<void> {
   group(() => {
     for (const rank of ranks) call(rank)
@@ -32,8 +32,8 @@ export async function together(ranks: readonly Rank[], call: (rank: Rank) => voi
 }
 
 /**
- * Waits for all streams. An operation that never ends would block the memory that is freed after the case, and with it
- * the whole run: after 20 s the communicators are aborted, and the case fails.
+ * Waits for all streams. After 20 s it aborts the communicators, and the case fails. Otherwise an operation that never
+ * ends would block freeing memory after the case, and the whole run.
  */
 export async function settled(ranks: readonly Rank[]): Promise<void> {
   try {
@@ -44,7 +44,7 @@ export async function settled(ranks: readonly Rank[]): Promise<void> {
   }
 }
 
-/** A buffer on each rank's device, disposed with the case. */
+/** Creates a buffer on each rank's device. The case disposes of them. */
 export function upload<D extends DType>(
   t: CaseContext,
   ranks: readonly Rank[],
@@ -63,7 +63,7 @@ export function zeros<D extends DType>(
   return ranks.map(({ device }) => t.own(DeviceBuffer.zeros(device, dtype, length)))
 }
 
-/** The element of a list that must be there. */
+/** Returns an element of a list, and throws if the element does not exist. */
 export function at<T>(list: readonly T[], index: number): T {
   const value = list[index]
   if (value === undefined) throw new RangeError(`there is no element ${index} among ${list.length}`)

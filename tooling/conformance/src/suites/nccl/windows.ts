@@ -15,7 +15,7 @@ interface Opened {
   readonly elements: DeviceBuffer<'f32'>
 }
 
-/** A window of `length` floats on each rank, closed with the case. */
+/** Opens a window of `length` floats on each rank. The case closes them. */
 async function open(t: CaseContext, ranks: readonly Rank[], value: (rank: number) => number): Promise<Opened[]> {
   const memory = await Promise.all(ranks.map(({ communicator }) => communicator.allocate({ dtype: 'f32', length })))
   t.defer(async () => {
@@ -52,7 +52,7 @@ const registered: ConformanceCase = {
     )
     const sum = (ranks.length * (ranks.length + 1)) / 2
     for (const view of views) assertSameBits(await view.toArray(), new Float32Array(length).fill(sum), 'sum')
-    // The registration keeps the memory until it ends itself.
+    // The registration keeps the memory alive until the registration ends.
     await at(memory, 0).free()
     for (const registration of registrations) registration.dispose()
   },
@@ -131,7 +131,7 @@ const oneSided: ConformanceCase = {
         expected.fill(previous(rank.rank) + 1 + 10 * turn, half)
         assertSameBits(await elements.toArray(), expected, `turn ${turn}`)
       }
-      // Only now may the next turn overwrite what this one brought.
+      // Only after this signal may the next turn overwrite this turn's data.
       group(() => {
         for (const { rank } of opened) rank.communicator.signal({ peer: previous(rank.rank), stream: rank.stream })
       })
@@ -193,7 +193,7 @@ const asynchronous: ConformanceCase = {
         communicator.allReduce(at(buffers, rank), at(buffers, rank), { op: 'max', stream })
       }
     }
-    await groupOffThread(both) // connects the ranks
+    await groupOffThread(both) // also connects the ranks
     await Promise.all(Array.from({ length: 10 }, () => groupOffThread(both)))
     const mine = new Error('mine')
     await assert.rejects(

@@ -8,12 +8,12 @@ import type { Trial } from './trial.js'
 
 type Collective = Extract<Trial, { readonly kind: 'broadcast' | 'fcollect' | 'allToAll' | 'reduce' | 'reduceScatter' }>
 
-/** A function of the library in place of the safe package's. */
+/** A function of the library that replaces the safe package's. */
 export type CollectiveCall = (team: number, target: bigint, source: bigint, root: number) => void
 
 const nothing: Steps = { prepare: () => undefined, act: () => Promise.resolve(), check: () => undefined }
 
-/** A collective of a team. A PE that is not in it does nothing. */
+/** Tests a collective of a team. A PE outside the team does nothing. */
 export function collective(pe: Pe, trial: Collective, raw?: CollectiveCall): Steps {
   const team = pe.teams[trial.team]
   return team === undefined ? nothing : inTeam(pe, team, trial, raw)

@@ -5,12 +5,15 @@ import { assertSharedMemoryGone, sharedMemory } from '../../support/leftovers.js
 import { startPes } from './matrix.js'
 import type { Outcome, Start } from './peProcess.js'
 
-/** How long the others wait before they give up, in milliseconds, and how much longer it may take them to say so. */
+/**
+ * The milliseconds after which the survivors must give up, and the further milliseconds that they may need to report
+ * it.
+ */
 const timeLimitOf = (t: CaseContext): number => (t.isSoftware ? 2000 : 8000)
 const grace = 10_000
 const bytes = 4096
 
-/** @param mayEnd whether it may also end as if all were well: finalize has no status to tell it by. */
+/** @param mayEnd whether the PE may also end without an error: finalize returns no status */
 function checkOutcomes(t: CaseContext, outcomes: readonly Outcome[], mayEnd: boolean): void {
   for (const { name, message, milliseconds } of outcomes) {
     const isTold = name === 'TimeoutError' || name === 'StatusError'

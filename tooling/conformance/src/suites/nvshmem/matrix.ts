@@ -16,7 +16,7 @@ function wholePages(bytes: number): number {
   return Math.ceil(bytes / 4096) * 4096
 }
 
-/** Bytes that the largest operation of some trials needs on each PE. */
+/** Returns the bytes that the largest of some trials needs on each PE. */
 function bytesFor(trials: readonly Trial[], peCount: number): number {
   const largest = Math.max(...trials.map(({ count, dtype }) => count * dtypeInfo(dtype).bytes))
   return wholePages((Math.max(largest, 4096) + 1) * Math.max(peCount, 6) + 2 * guard * 16)
@@ -27,7 +27,7 @@ export function startPes(t: CaseContext, worldSize: number): Child[] {
   return Array.from({ length: worldSize }, () => Child.start(t, script, { environment }))
 }
 
-/** Has every PE run a command, each in a process of its own; gives what each answered. */
+/** Makes every PE run a command, each in a process of its own. Returns all answers. */
 async function onEveryPe<T>(
   t: CaseContext,
   worldSize: number,
@@ -65,7 +65,7 @@ function largeCount(t: CaseContext): number {
   return t.isSoftware ? 2 ** 13 : 2 ** 18
 }
 
-/** Beyond one of each operation and dtype. */
+/** The number of random trials in addition to one of each operation and dtype. */
 const sampleSize = 150
 
 const everything: ConformanceCase = {
@@ -102,7 +102,7 @@ const byName: ConformanceCase = {
   async run(t) {
     const worldSize = t.isSoftware ? t.random.integer(2, 4) : Math.min(mostPes, t.devices.length)
     const all = rawTrials(t.random)
-    // NVSHMEM 3.4.5 exports the atomics, and all that they do is to write that they are not implemented.
+    // NVSHMEM 3.4.5 exports the atomics, but they only print that they are not implemented.
     const trials = t.isSoftware ? all : all.filter(({ name }) => !name.includes('_atomic_'))
     if (trials.length < all.length)
       t.note(`without ${all.length - trials.length} atomics, which the library only exports`)
@@ -111,7 +111,7 @@ const byName: ConformanceCase = {
   },
 }
 
-/** World sizes for a case that is short. */
+/** World sizes for a short case. */
 function someWorldSizes(t: CaseContext): readonly number[] {
   const most = t.isSoftware ? mostPes : Math.min(mostPes, t.devices.length)
   return t.isSoftware ? [1, t.random.integer(2, 4), t.random.integer(5, most)] : [1, most]

@@ -7,10 +7,10 @@ import { elementsIn, type Pe } from './pe.js'
 
 const wait = { timeout: 30_000 }
 const mebibyte = 2 ** 20
-/** What NVSHMEM 3.4.5 maps at a time, unless it is told otherwise. */
+/** The unit in which NVSHMEM 3.4.5 maps its heap by default. */
 const heapGranule = 512 * mebibyte
 
-/** Different for every PE, element and seed. */
+/** Returns numbers that differ for every PE, element and seed. */
 function numbersOf(pe: number, count: number, seed: number): Int32Array {
   return Int32Array.from({ length: count }, (_, index) => (seed % 1000) * 10_000 + pe * 1000 + index)
 }
@@ -23,10 +23,7 @@ function before({ session }: Pe): number {
   return (session.pe + session.peCount - 1) % session.peCount
 }
 
-/**
- * Local memory that NVSHMEM is told of, the memory of other PEs by its address, buffers of no elements and of more, a
- * team by an id.
- */
+/** Tests registered local memory, memory of other PEs by address, empty and resized buffers, and a team by id. */
 export async function memory(pe: Pe, seed: number): Promise<void> {
   await registered(pe, seed)
   await behindProducers(pe, seed)
@@ -52,7 +49,7 @@ async function registered(pe: Pe, seed: number): Promise<void> {
   local.dispose()
 }
 
-/** Memory that its producer has not written yet, of the driver and symmetric: what is put is what will be there. */
+/** A put must wait for memory that its producer has not written yet. Tests driver memory and symmetric memory. */
 async function behindProducers(pe: Pe, seed: number): Promise<void> {
   if (whyNoDelay() !== undefined) return
   const { session, device, stream } = pe
@@ -105,7 +102,7 @@ async function ofPeers(pe: Pe, seed: number): Promise<void> {
   await session.barrierAll(wait)
 }
 
-/** A buffer of no elements is there on every PE, and moves nothing. */
+/** A buffer without elements exists on every PE, and moves nothing. */
 async function withoutElements({ session }: Pe): Promise<void> {
   const empty = await session.allocate('f64', 0, wait)
   assert.ok(empty.address > 0n)
@@ -129,7 +126,7 @@ async function resized(pe: Pe, seed: number): Promise<void> {
   await large.dispose(wait)
 }
 
-/** The PEs in reverse. */
+/** Creates a team of the PEs in reverse order. */
 async function teamById(pe: Pe): Promise<void> {
   const { session } = pe
   const { pe: own, peCount } = session
@@ -155,7 +152,7 @@ async function teamById(pe: Pe): Promise<void> {
   await team.dispose(wait)
 }
 
-/** Physical memory of the program's own becomes symmetric, and is its own again. */
+/** Makes the program's own physical memory symmetric, and then private again. */
 export async function mapped(pe: Pe, seed: number): Promise<void> {
   const { session, device } = pe
   const bytes = isSoftwareDevice() ? 2 * mebibyte : heapGranule
@@ -169,7 +166,7 @@ export async function mapped(pe: Pe, seed: number): Promise<void> {
   await session.put(part, numbersOf(session.pe, 512, seed), { pe: next(pe), ...wait })
   await session.barrierAll(wait)
   assert.deepEqual(await part.toArray(), numbersOf(before(pe), 512, seed))
-  // The same memory, where the program has mapped it.
+  // The program's own mapping shows the same memory.
   assert.deepEqual(await own.slice(1000, 1512).toArray(), numbersOf(before(pe), 512, seed))
   await session.barrierAll(wait)
   await buffer.dispose(wait)

@@ -3,30 +3,30 @@ import type { Session, SymmetricBuffer, Team } from '@shoal/nvshmem'
 import { type DType, dtypeInfo, type TypedArrayOf } from '@shoal/types'
 import type { TeamName } from './trial.js'
 
-/** One PE with what trials work on. */
+/** One PE with the objects that trials use. */
 export interface Pe {
   readonly session: Session
   readonly device: Device
   readonly stream: Stream
-  /** Symmetric memory that other PEs write to, or read from. */
+  /** Symmetric memory that other PEs write to or read from. */
   readonly target: SymmetricBuffer<'u8'>
   readonly source: SymmetricBuffer<'u8'>
   readonly signals: SymmetricBuffer<'u64'>
   /** Memory of this PE's device that is not symmetric. */
   readonly local: DeviceBuffer<'u8'>
-  /** Which elements of a wait for several are left out. */
+  /** Selects the elements that a wait for several elements ignores. */
   readonly ignore: DeviceBuffer<'i32'>
-  /** Undefined for a PE that is not in it. */
+  /** Undefined if this PE is not in the team. */
   readonly teams: { readonly [T in TeamName]: Team | undefined }
 }
 
-/** What nothing has written to. */
+/** The content of memory that was never written. */
 export const untouched = 0xa5
 
-/** Elements before and behind those that are meant. */
+/** The number of guard elements before and after the data. */
 export const guard = 4
 
-/** The elements that are meant, of a dtype, behind some that are not. */
+/** Returns the data elements of a dtype, without the guard before them. */
 export function elementsIn<D extends DType>(
   memory: SymmetricBuffer<'u8'>,
   dtype: D,
@@ -39,7 +39,7 @@ export function elementsIn<D extends DType>(
     .slice(guard, guard + count)
 }
 
-/** The same of memory that is not symmetric. */
+/** Does the same for memory that is not symmetric. */
 export function localElements<D extends DType>(memory: DeviceBuffer<'u8'>, dtype: D, count: number): DeviceBuffer<D> {
   const { bytes } = dtypeInfo(dtype)
   return memory
@@ -52,7 +52,7 @@ interface ByteMemory {
   slice(start: number, end: number): { copyFromSync(from: Uint8Array): unknown; toArraySync(): Uint8Array }
 }
 
-/** Writes elements, and around them what nothing may write to. */
+/** Writes elements with guard elements around them. Nothing may write to the guard. */
 export function reset(memory: ByteMemory, dtype: DType, count: number, bytes?: Uint8Array): void {
   const size = dtypeInfo(dtype).bytes
   const all = new Uint8Array((count + 2 * guard) * size).fill(untouched)
@@ -60,7 +60,7 @@ export function reset(memory: ByteMemory, dtype: DType, count: number, bytes?: U
   memory.slice(0, all.length).copyFromSync(all)
 }
 
-/** The elements that are there. @throws Error when what surrounds them was written to. */
+/** Reads the elements. @throws Error if the guard was written to */
 export function readBack(memory: ByteMemory, dtype: DType, count: number): Uint8Array {
   const margin = guard * dtypeInfo(dtype).bytes
   const all = memory.slice(0, count * dtypeInfo(dtype).bytes + 2 * margin).toArraySync()
@@ -71,7 +71,7 @@ export function readBack(memory: ByteMemory, dtype: DType, count: number): Uint8
   return inside
 }
 
-/** Bytes as a typed array of a dtype, aligned. */
+/** Copies bytes to an aligned typed array of a dtype. */
 export function arrayOf<D extends DType>(dtype: D, bytes: Uint8Array): TypedArrayOf<D> {
   const { typedArray } = dtypeInfo(dtype)
   return new typedArray(bytes.slice().buffer) as TypedArrayOf<D>

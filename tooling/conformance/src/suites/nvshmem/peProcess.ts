@@ -10,20 +10,20 @@ import { joint } from './together.js'
 import { get, getStrided, put, putSignal, putStrided, type Steps } from './transfers.js'
 import { describeTrial, type Trial } from './trial.js'
 
-/** What a process is to be. */
+/** The role of a process. */
 export interface Start {
   readonly id: string
   readonly rank: number
   readonly worldSize: number
-  /** Bytes of each of the buffers. */
+  /** Bytes of each buffer. */
   readonly bytes: number
 }
 
-/** What came of some trials. */
+/** The result of some trials. */
 export interface Report {
   readonly done: number
   readonly wrongs: number
-  /** The first few. */
+  /** The first few failures. */
   readonly failures: readonly string[]
 }
 
@@ -116,9 +116,9 @@ async function together({ name, seed }: { readonly name: string; readonly seed: 
   await joint[name]?.(pe, seed)
 }
 
-/** What became of something that waits for other PEs. */
+/** The result of a wait for other PEs. */
 export interface Outcome {
-  /** Undefined where it did not fail. */
+  /** Undefined if the wait did not fail. */
   readonly name: string | undefined
   readonly message: string
   readonly milliseconds: number
@@ -142,7 +142,7 @@ async function outcomeOf(work: () => Promise<unknown>): Promise<Outcome> {
 const initIfPossible = ({ id, rank, worldSize, timeout }: Start & { readonly timeout: number }): Promise<Outcome> =>
   outcomeOf(() => Session.init({ device: rank, rank, worldSize, id: UniqueId.fromBase64(id), timeout }))
 
-/** Waits for the others in one of the ways there are; the session is given up after that. */
+/** Waits for the other PEs in one of the possible ways, then abandons the session. */
 async function waitIfPossible({ way, timeout }: { readonly way: string; readonly timeout: number }): Promise<Outcome> {
   if (pe === undefined) throw new Error('there is no session')
   const { session, stream, target, source } = pe
@@ -158,7 +158,7 @@ async function waitIfPossible({ way, timeout }: { readonly way: string; readonly
     pe.ignore.dispose()
     stream.dispose()
   } else {
-    // Nothing is freed: a kernel may wait for the PE that is gone, and cuMemFree for that kernel.
+    // Nothing is freed: a kernel may wait for the lost PE, and cuMemFree would wait for that kernel.
     session.abandon()
   }
   pe = undefined

@@ -7,7 +7,7 @@ import { atomic, getElement, putElement, waitUntil } from './single.js'
 import { get, getStrided, put, putSignal, putStrided, type Steps } from './transfers.js'
 import type { Atomic, Trial } from './trial.js'
 
-/** One function of the library, called as C calls it, on every PE. */
+/** One function of the library, called with C's arguments on every PE. */
 export interface RawTrial {
   readonly kind: 'raw'
   readonly name: string
@@ -15,7 +15,7 @@ export interface RawTrial {
   readonly seed: number
 }
 
-/** C's types of the functions, and the dtypes of their layout. */
+/** C's names of types, and the dtypes with the same layout. */
 const types: { readonly [name: string]: DType } = {
   half: 'f16',
   bfloat16: 'bf16',
@@ -42,7 +42,7 @@ const types: { readonly [name: string]: DType } = {
   uint16: 'u16',
   uint32: 'u32',
   uint64: 'u64',
-  // Functions that know only how long an element is.
+  // These functions know only the size of an element.
   mem: 'u8',
   8: 'u8',
   16: 'u16',
@@ -62,7 +62,7 @@ const typed =
 
 interface Form {
   readonly pattern: RegExp
-  /** @param parts what the pattern's groups found, in order. */
+  /** @param parts the groups of the pattern's match, in order */
   make(pe: Pe, call: Call, trial: RawTrial, parts: readonly (string | undefined)[]): Steps
 }
 
@@ -78,7 +78,7 @@ const wayOf = (nonBlocking: string | undefined, onStream: string | undefined): T
       ? 'stream'
       : 'nonBlockingStream'
 
-/** A status other than 0 is a failure. */
+/** Throws if the status is not 0. */
 function succeed(status: number | bigint | undefined, name: string): void {
   if (status !== 0) throw new Error(`${name} gave ${status}`)
 }
@@ -275,7 +275,7 @@ function formOf(name: string): { readonly form: Form; readonly parts: readonly (
   return undefined
 }
 
-/** The functions of the library that there is one of for each type, in random order. */
+/** Returns the functions of the library that exist once for each type, in random order. */
 export function rawTrials(random: Random): RawTrial[] {
   const names = Object.keys(functions).filter((name) => typeof functions[name] === 'function' && formOf(name))
   return random.shuffled(

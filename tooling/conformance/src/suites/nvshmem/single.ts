@@ -8,7 +8,7 @@ import type { Atomic, Trial } from './trial.js'
 type Of<K extends Trial['kind']> = Extract<Trial, { readonly kind: K }>
 type Num = number | bigint
 
-/** Numbers of a PE that its dtype holds, so that what comes back can be compared. */
+/** Returns numbers for a PE that the dtype holds exactly, so that results can be compared. */
 function numbersFor(trial: Trial, pe: number): Values & { at(index: number): Num } {
   const values = valuesOf({ dtype: trial.dtype, op: 'sum', seed: trial.seed }, pe, 1)
   return { ...values, at: (index) => (values.numbers as ArrayLike<Num>)[index] as Num }
@@ -22,15 +22,15 @@ function differs(what: string, got: Num | undefined, want: Num): string | undefi
   return got === want ? undefined : `${what} is ${got}, should be ${want}`
 }
 
-/** A function of the library in place of the safe package's: it gets an address, native values and the other PE. */
+/** A function of the library that replaces the safe package's. It takes an address, native values and the other PE. */
 export type ElementCall = (address: bigint, values: readonly Num[], pe: number) => Num | undefined
 
-/** A number as C gets it: halves by their bits. */
+/** Returns a number as C takes it: 16-bit floats by their bits. */
 function native(dtype: DType, value: Num): Num {
   return encodeArray(dtype, [value] as HostValueOf<DType>[])[0] as Num
 }
 
-/** What C gave, as a number. */
+/** Converts C's result to a number. */
 function fromNative(dtype: DType, value: Num | undefined): Num | undefined {
   if (value === undefined || (dtype !== 'f16' && dtype !== 'bf16')) return value
   return numbersOf(dtype, Uint16Array.of(Number(value)))[0]
@@ -87,7 +87,7 @@ export function getElement(pe: Pe, trial: Of<'getElement'>, call?: ElementCall):
   }
 }
 
-/** A number as its dtype keeps it: what does not fit wraps around. */
+/** Returns a number as its dtype stores it. Integers wrap around. */
 function wrapped(dtype: DType, value: Num): Num {
   const { bytes, kind } = dtypeInfo(dtype)
   if (kind === 'float') return value
@@ -95,7 +95,7 @@ function wrapped(dtype: DType, value: Num): Num {
   return bytes === 8 ? wide : Number(wide)
 }
 
-/** What an atomic leaves in the element. */
+/** Returns the value of an element after an atomic operation. */
 function after(atomic: Atomic, dtype: DType, before: Num, value: Num, expected: Num): Num {
   const whole = (combine: (a: bigint, b: bigint) => bigint, other: Num): Num =>
     wrapped(dtype, combine(BigInt(before), BigInt(other)))
@@ -129,7 +129,7 @@ const withoutResult: readonly Atomic[] = ['set', 'increment', 'add', 'and', 'or'
 
 type Call = (target: SymmetricBuffer, ...rest: unknown[]) => unknown
 
-/** Each PE changes the element with its number in the memory of another. */
+/** Each PE changes its own element in the memory of another PE. */
 export function atomic(pe: Pe, trial: Of<'atomic'>, call?: ElementCall): Steps {
   const { session } = pe
   const { dtype, count, way, seed, atomic: name } = trial
@@ -182,7 +182,7 @@ export function atomic(pe: Pe, trial: Of<'atomic'>, call?: ElementCall): Steps {
 
 const rounds = 25
 
-/** All PEs count one element up at the same time. */
+/** All PEs increment one element at the same time. */
 export function contended(pe: Pe, trial: Of<'contended'>): Steps {
   const { session } = pe
   const { dtype, seed } = trial
@@ -236,7 +236,7 @@ export function signal(pe: Pe, trial: Of<'signal'>): Steps {
   }
 }
 
-/** What an element is at first, and what it becomes so that it compares with 5 as wanted. */
+/** The first value of an element, and a new value that compares with 5 as the operator asks. */
 const changes = {
   '==': [0, 5],
   '!=': [5, 6],
@@ -246,10 +246,10 @@ const changes = {
   '<=': [6, 5],
 } as const
 
-/** A function of the library that makes a stream wait: `against` is the value, or the address of the values. */
+/** A function of the library that makes a stream wait. `against` is the value, or the address of the values. */
 export type WaitCall = (variables: bigint, count: number, ignore: bigint | null, against: Num) => void
 
-/** A stream waits for variables of this PE that another one writes. */
+/** Makes a stream wait for variables of this PE that another PE writes. */
 export function waitUntil(
   pe: Pe,
   trial: Of<'waitUntil' | 'waitUntilAll' | 'waitUntilAllVector'>,
@@ -259,7 +259,7 @@ export function waitUntil(
   const { dtype, count, seed, kind, comparison } = trial
   const { to } = partners(pe, seed)
   const [first, last] = changes[comparison]
-  // One element that never compares so is left out.
+  // One element that never satisfies the comparison is ignored.
   const ignored = kind === 'waitUntil' || seed % 2 === 0 ? -1 : seed % count
   return {
     prepare() {

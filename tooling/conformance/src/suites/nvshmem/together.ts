@@ -4,7 +4,7 @@ import type { Team } from '@shoal/nvshmem'
 import { mapped, memory } from './ownMemory.js'
 import { elementsIn, type Pe } from './pe.js'
 
-/** What the PEs do together to try what orders and groups them; each gets the same seed. */
+/** Tests of ordering and grouping that all PEs run together. Each PE gets the same seed. */
 export const joint: { readonly [name: string]: (pe: Pe, seed: number) => Promise<void> } = {
   barriers,
   teams,
@@ -15,7 +15,7 @@ export const joint: { readonly [name: string]: (pe: Pe, seed: number) => Promise
 
 const wait = { timeout: 30_000 }
 
-/** Nobody leaves a barrier before the last has come, and what was put before it has arrived. */
+/** No PE may leave a barrier before the last PE enters it. Earlier puts must have arrived. */
 async function barriers(pe: Pe, seed: number): Promise<void> {
   const { session, stream, teams: known } = pe
   const { pe: own, peCount } = session
@@ -45,7 +45,7 @@ async function barriers(pe: Pe, seed: number): Promise<void> {
   await elements.fill(-1n)
   await session.barrierAll(wait)
   for (const [round, barrier] of ways.entries()) {
-    // Each time somebody else is late.
+    // In each round another PE is late.
     if ((round + seed) % peCount === own) await sleep(15)
     for (let to = 0; to < peCount; to += 1) {
       await session.putElement(elements, BigInt(round * 100 + own), { pe: to, index: own })
@@ -59,7 +59,7 @@ async function barriers(pe: Pe, seed: number): Promise<void> {
   assert.equal(known.world, session.world)
 }
 
-/** Teams of every shape: who is in them, by what number, and that they keep apart. */
+/** Tests teams of every shape: their members, the members' numbers, and that teams do not mix. */
 async function teams(pe: Pe, seed: number): Promise<void> {
   const { session } = pe
   const { pe: own, peCount, world } = session
@@ -119,7 +119,7 @@ async function checkTeam(pe: Pe, team: Team | undefined, members: readonly numbe
   assert.ok(team.disposed)
 }
 
-/** What is put before a fence is there when what is put after it is. */
+/** Puts before a fence must arrive before puts after it. */
 async function ordering(pe: Pe, seed: number): Promise<void> {
   const { session } = pe
   const { pe: own, peCount } = session

@@ -6,22 +6,22 @@ import { bytesOf, type Values, valuesOf } from '../../support/reduction/values.j
 import { arrayOf, elementsIn, localElements, type Pe, readBack, reset, untouched } from './pe.js'
 import type { Local, Trial } from './trial.js'
 
-/** What each PE does for one trial; all come together between the steps. */
+/** The steps of each PE in one trial. All PEs wait for each other between the steps. */
 export interface Steps {
-  /** Before the others may touch this PE's memory. */
+  /** Runs before other PEs may use this PE's memory. */
   prepare(): void
-  /** The operation, complete for this PE when it resolves. */
+  /** Runs the operation. It is complete for this PE when it resolves. */
   act(): Promise<void>
-  /** What is wrong, once all PEs have acted. */
+  /** Returns what is wrong, after all PEs have acted. */
   check(): string | undefined
 }
 
-/** A function of the library in place of the safe package's: it gets addresses and the other PE. */
+/** A function of the library that replaces the safe package's. It takes addresses and the other PE. */
 export type Transfer = (target: bigint, source: bigint, pe: number) => void
 
 type Of<K extends Trial['kind']> = Extract<Trial, { readonly kind: K }>
 
-/** The PE that this one works on, and the one that works on it. */
+/** Returns the PE that this one uses, and the PE that uses this one. */
 export function partners(pe: Pe, seed: number): { readonly to: number; readonly from: number } {
   const { pe: own, peCount } = pe.session
   const distance = seed % peCount
@@ -32,7 +32,7 @@ export function valuesFor(trial: Trial, pe: number): Values {
   return valuesOf({ dtype: trial.dtype, op: undefined, seed: trial.seed }, pe, 1)
 }
 
-/** The first elements of what repeats. */
+/** Returns the first elements of a repeating sequence. */
 export function repeated({ bytes }: Values, length: number): Uint8Array {
   const result = new Uint8Array(length)
   for (let at = 0; at < length; at += bytes.length) {
@@ -45,7 +45,7 @@ export function sameAs(dtype: DType, got: Uint8Array, values: Values, start = 0)
   return difference(dtype, got, { kind: 'exact', bytes: values.bytes }, start)
 }
 
-/** The local side: an array, memory of the device, or symmetric memory that nobody else uses here. */
+/** The local side of a transfer: an array, device memory, or symmetric memory that no other PE uses here. */
 class LocalSide {
   readonly #pe: Pe
   readonly #dtype: DType
@@ -73,7 +73,7 @@ class LocalSide {
     return this.memory
   }
 
-  /** @throws TypeError for an array, which stays where it is only while it is waited for. */
+  /** @throws TypeError for an array, because it stays in place only while the call is awaited */
   get memory(): DeviceBuffer | SymmetricBuffer {
     if (this.#kind === 'device') return localElements(this.#pe.local, this.#dtype, this.#count)
     if (this.#kind === 'symmetric') return elementsIn(this.#pe.source, this.#dtype, this.#count)
@@ -90,7 +90,7 @@ async function completed(pe: Pe, way: Trial['way']): Promise<void> {
   const { session, stream } = pe
   if (way === 'nonBlockingStream') await session.quietOnStream({ stream })
   if (way === 'stream' || way === 'nonBlockingStream') await stream.synchronize({ timeout: 30_000 })
-  // A put has arrived after this; so has anything that was only started.
+  // After this, puts have arrived, and calls that only started work are complete.
   await session.quiet({ timeout: 30_000 })
 }
 
@@ -142,10 +142,10 @@ export function get(pe: Pe, trial: Of<'get'>, call?: Transfer): Steps {
   }
 }
 
-/** How many elements lie under so many, `stride` apart. */
+/** Returns the length of the range that `count` elements with this stride cover. */
 const span = (count: number, stride: number): number => (count - 1) * stride + 1
 
-/** Every so manieth element of one in the places of every so manieth of the other, and nothing between. */
+/** Returns the expected target: source elements in strided order at strided places, and nothing between them. */
 function strided(values: Values, size: number, count: number, targetStride: number, sourceStride: number): Uint8Array {
   const source = repeated(values, span(count, sourceStride) * size)
   const target = new Uint8Array(span(count, targetStride) * size).fill(untouched)
@@ -219,7 +219,7 @@ export function getStrided(pe: Pe, trial: Of<'getStrided'>, call?: Transfer): St
   }
 }
 
-/** Which signal of the other PE becomes what, for {@link putSignal}. */
+/** A transfer that also sets a signal of the other PE, for {@link putSignal}. */
 export type SignalledTransfer = (target: bigint, source: bigint, signal: bigint, value: bigint, pe: number) => void
 
 export function putSignal(pe: Pe, trial: Of<'putSignal'>, call?: SignalledTransfer): Steps {
@@ -243,7 +243,7 @@ export function putSignal(pe: Pe, trial: Of<'putSignal'>, call?: SignalledTransf
       if (call !== undefined) call(target.address, side.memory.address, own, value, to)
       else if (way === 'stream') await session.putSignalOnStream(target, side.memory, options)
       else await session.putSignalNonBlockingOnStream(target, side.memory, { ...options, count })
-      // Who sees the signal sees the elements: no barrier comes before the look.
+      // A PE that sees the signal must see the elements, so there is no barrier before the read.
       await session.signals.waitForSignalOnStream(signals, { index: from, comparison: '==', value: last, stream })
       await stream.synchronize({ timeout: 30_000 })
       const wrong = sameAs(dtype, readBack(pe.target, dtype, count), valuesFor(trial, from))

@@ -2,10 +2,10 @@ import type { Comparison, ReduceOp } from '@shoal/nvshmem'
 import { type DType, dtypeInfo, dtypes } from '@shoal/types'
 import type { Random } from '../../support/random.js'
 
-/** How a call is made: waited for, blocking, started and completed by quiet, or queued on a stream. */
+/** How a call is made: awaited, blocking, started and completed by quiet, or queued on a stream. */
 export type Way = 'wait' | 'sync' | 'nonBlocking' | 'stream' | 'nonBlockingStream'
 
-/** What the local side of a transfer is. */
+/** The local side of a transfer. */
 export type Local = 'array' | 'device' | 'symmetric'
 
 export type Atomic =
@@ -30,9 +30,9 @@ export type TeamName = 'world' | 'shared' | 'node' | 'everySecond'
 interface Common {
   readonly dtype: DType
   readonly way: Way
-  /** Elements. */
+  /** The number of elements. */
   readonly count: number
-  /** Of the values, and of which PE is the other one or the root. */
+  /** The seed of the values, of the other PE and of the root. */
   readonly seed: number
 }
 
@@ -76,7 +76,7 @@ const waitable: readonly DType[] = ['i16', 'u16', ...wideIntegers]
 const comparisons: readonly Comparison[] = ['==', '!=', '>', '>=', '<', '<=']
 const teams: readonly TeamName[] = ['world', 'shared', 'node', 'everySecond']
 
-/** Atomics and the dtypes that NVSHMEM has them for. */
+/** Atomics, and the dtypes that NVSHMEM supports for each. */
 const atomics: { readonly [A in Atomic]: readonly DType[] } = {
   fetch: [...wideIntegers, 'f32', 'f64'],
   set: [...wideIntegers, 'f32', 'f64'],
@@ -105,11 +105,12 @@ const reductions: { readonly [O in ReduceOp]: readonly DType[] } = {
 }
 
 /**
- * Elements of a part of a reduceScatter for which NVSHMEM has room with eight PEs: a quarter of a MiB for all parts.
+ * The most elements in a part of a reduceScatter that NVSHMEM has room for with eight PEs. All parts together have a
+ * quarter of a MiB.
  */
 const mostInPart = (dtype: DType): number => 2 ** 15 / dtypeInfo(dtype).bytes
 
-/** Every operation with every dtype, in every way, in random order. */
+/** Returns every operation with every dtype, in every way, in random order. */
 export function everyTrial(random: Random, large: number): Trial[] {
   const trials: Trial[] = []
   const counts = [1, 2 * random.integer(1, 500) + 1, large + random.integer(1, 99)]
@@ -186,7 +187,7 @@ export function everyTrial(random: Random, large: number): Trial[] {
   return random.shuffled(trials)
 }
 
-/** What makes two trials the same operation on the same type. */
+/** Returns a key that is equal for trials of the same operation on the same type. */
 export function operationOf(trial: Trial): string {
   const { kind, dtype } = trial
   const which =
@@ -194,7 +195,7 @@ export function operationOf(trial: Trial): string {
   return `${kind} ${which} ${dtype}`
 }
 
-/** Every operation with every dtype at least once, in some way, and some more. */
+/** Returns every operation with every dtype at least once, in some way, and `more` further trials. */
 export function sampleOf(trials: readonly Trial[], more: number): Trial[] {
   const seen = new Set<string>()
   const first: Trial[] = []
@@ -208,7 +209,7 @@ export function sampleOf(trials: readonly Trial[], more: number): Trial[] {
   return [...first, ...rest.slice(0, more)]
 }
 
-/** A trial as a failure shows it. */
+/** Describes a trial for a failure report. */
 export function describeTrial(trial: object): string {
   return Object.entries(trial)
     .map(([key, value]) => `${key} ${value}`)

@@ -124,7 +124,7 @@ export const deviceSuite: Suite = {
           try {
             assert.ok(Number.isInteger(device.attribute(name)), name)
           } catch (error) {
-            // Of numbers that the header keeps free.
+            // The header reserves these numbers.
             assert.ok(error instanceof StatusError && error.code === 'cudaErrorInvalidValue', `${name}: ${error}`)
             refused.push(name)
           }

@@ -6,7 +6,7 @@ import type { ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
 /**
- * Element i is begin + i × step, where the first two stand in a struct of 128 bytes; and the size of each block's
+ * Element i is begin + i × step. Both are in a struct of 128 bytes. The kernel also writes the size of each block's
  * cluster.
  */
 const ptx = (target: string) => `.version 7.8
@@ -66,7 +66,7 @@ const launches: ConformanceCase = {
       parameters.map(({ bytes }) => bytes),
       [8, 128, 4],
     )
-    // An H200 says 0, 48 and 176: what it aligns is the place in its constant memory.
+    // An H200 reports 0, 48 and 176. It aligns the place in its constant memory, not the offset.
     assert(parameters.every(({ offset }, index) => index === 0 || offset > (parameters[index - 1]?.offset ?? 0)))
     const stream = t.own(Stream.create({ device: t.device.ordinal }))
     const count = t.random.integer(1, 3000)

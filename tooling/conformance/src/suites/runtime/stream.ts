@@ -14,7 +14,7 @@ import { streamProtocol } from '@shoal/types'
 import type { CaseContext, Suite } from '../../suite.js'
 import { queueDelay } from '../../support/delay.js'
 
-/** Keeps a stream of the runtime busy, through the driver's object for it. */
+/** Keeps a runtime stream busy, through the driver's object for it. */
 async function delay(t: CaseContext, stream: Stream, milliseconds: number): Promise<void> {
   await queueDelay(DriverStream.from(t.device.primaryContext, stream), milliseconds)
 }
@@ -178,7 +178,7 @@ export const streamSuite: Suite = {
         assert.deepEqual(ours[streamProtocol], oursThere[streamProtocol])
         await theirsHere.synchronize()
         await oursThere.synchronize()
-        // The borrowed one ends with its owner, and its own dispose() destroys nothing.
+        // The borrowed stream ends with its owner. Its own dispose() destroys nothing.
         theirsHere.dispose()
         assert.equal(theirs.query(), true)
         const again = Stream.from(theirs)

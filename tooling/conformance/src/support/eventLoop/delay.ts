@@ -4,15 +4,15 @@ import { setTimeout as pause } from 'node:timers/promises'
 /** How late an event loop was, in milliseconds. */
 export interface LoopDelay {
   readonly waited: number
-  /** Times between two turns of a timer of one millisecond: that millisecond is part of them. */
+  /** The time between two turns of a timer of one millisecond. That millisecond is included. */
   readonly p99: number
   readonly longest: number
 }
 
-/** The timer that measures has to run before a stall, and again after it, to see one that begins or ends the wait. */
+/** The timer must run before and after a stall, to see a stall at the start or end of the wait. */
 const margin = 5
 
-/** Measures from now until the end is asked for. */
+/** Starts to measure. The returned function ends the measurement. */
 export async function startMeasuring(): Promise<() => Promise<LoopDelay>> {
   const monitor = monitorEventLoopDelay({ resolution: 1 })
   monitor.enable()
@@ -26,7 +26,7 @@ export async function startMeasuring(): Promise<() => Promise<LoopDelay>> {
   }
 }
 
-/** How late the event loop of this thread is while `wait` runs. */
+/** Measures how late this thread's event loop is while `wait` runs. */
 export async function delayOf(wait: () => Promise<unknown>): Promise<LoopDelay> {
   const end = await startMeasuring()
   await wait()

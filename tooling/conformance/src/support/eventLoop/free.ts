@@ -4,20 +4,19 @@ import type { CaseContext } from '../../suite.js'
 import { Child } from '../child.js'
 import { delayOf, type LoopDelay } from './delay.js'
 
-/** The most milliseconds, as of {@link LoopDelay}. */
+/** The most milliseconds of {@link LoopDelay}. */
 const usualLimits = { p99: 5, longest: 50 }
-/** How many attempts in agreement decide: the majority of five. */
+/** The number of equal results that decide: the majority of five attempts. */
 const decisive = 3
 const attempts = 30
 const idleScript = fileURLToPath(new URL('./idleProcess.js', import.meta.url))
 
 /**
- * Checks that the event loop runs freely while what `queue` has queued is awaited by `wait`: unless told otherwise, 99
- * of 100 turns at most 5 ms late, none more than 50 ms. A machine with other work makes every event loop late, so a
- * process that does nothing is measured at the same time: an attempt tells something only where that one was at most
- * half as late as allowed. The majority of five such attempts decides. Where the machine is never calm for so long, the
- * case is skipped.
- * @throws AssertionError when the loop was too late in most attempts.
+ * Checks that the event loop runs freely while `wait` awaits the work that `queue` has queued. By default 99 of 100
+ * turns are at most 5 ms late, and none more than 50 ms. Other work on a machine delays every event loop, so an idle
+ * process is measured at the same time. An attempt counts only if the idle process was at most half as late as allowed.
+ * The majority of five such attempts decides. If the machine is too busy for them, the case is skipped.
+ * @throws AssertionError if the loop was too late in most attempts
  */
 export async function assertFreeLoop(
   t: Pick<CaseContext, 'defer' | 'skip'>,
@@ -47,7 +46,7 @@ function isWithin({ p99, longest }: LoopDelay, p99Limit: number, longestLimit: n
   return p99 <= p99Limit && longest <= longestLimit
 }
 
-/** A delay as text. */
+/** Formats a delay as text. */
 export function told({ p99, longest }: LoopDelay): string {
   return `99th percentile ${p99.toFixed(2)} ms, longest stall ${longest.toFixed(2)} ms`
 }

@@ -1,4 +1,5 @@
-// Does nothing, and says how late its event loop was meanwhile: as late as this machine makes any.
+// An idle process that measures how late its event loop is. Other work on this machine delays every event loop this
+// much.
 import { answerCommands } from '../child.js'
 import { type LoopDelay, startMeasuring } from './delay.js'
 

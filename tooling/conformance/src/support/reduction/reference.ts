@@ -1,13 +1,13 @@
 import { type DType, dtypeInfo, type TypedArrayOf } from '@shoal/types'
 import { bytesOf, numbersOf, type Op, scalarOf, type Values } from './values.js'
 
-/** What a reduction should give, by the place in the period. */
+/** The expected result of a reduction, by position in the period. */
 export type Expected =
   | { readonly kind: 'exact'; readonly bytes: Uint8Array }
   | { readonly kind: 'near'; readonly values: Float64Array; readonly tolerance: Float64Array }
 
 interface Format {
-  /** Half the distance from 1 to the next number: the largest relative error of rounding. */
+  /** Half the distance from 1 to the next number: the largest relative rounding error. */
   readonly unit: number
   /** The smallest number above zero. */
   readonly smallest: number
@@ -23,7 +23,8 @@ const formats: { readonly [D in DType]?: Format } = {
 }
 
 /**
- * The result of a reduction: integers to the bit, wrapped around; floating point in double precision, with a tolerance.
+ * Computes the result of a reduction. Integers are exact and wrap around. Floats are computed in double precision, with
+ * a tolerance.
  */
 export function reduced(dtype: DType, op: Op, inputs: readonly Values[]): Expected {
   const format = formats[dtype]
@@ -34,7 +35,7 @@ export function reduced(dtype: DType, op: Op, inputs: readonly Values[]): Expect
 
 function integers(dtype: DType, op: Op, inputs: readonly Values[]): ArrayBufferView {
   const ranks = inputs.map(({ numbers }) => numbers as Float64Array)
-  // Storing an element takes what fits: that is how integers wrap around.
+  // Storing an element keeps only the bits that fit, so integers wrap around.
   const result = new (dtypeInfo(dtype).typedArray)(lengthOf(ranks)) as Int32Array
   const combine: { readonly [O in Op]: (a: number, b: number) => number } = {
     sum: (a, b) => (a + b) | 0,
@@ -85,12 +86,12 @@ function longs(dtype: DType, op: Op, inputs: readonly Values[]): ArrayBufferView
   return result
 }
 
-/** After how many the values of all ranks repeat. */
+/** Returns the period after which the values of all ranks repeat. */
 function lengthOf(ranks: readonly ArrayLike<unknown>[]): number {
   return ranks[0]?.length ?? 0
 }
 
-/** How much so many roundings may add up to, relatively. */
+/** Returns the largest relative error of this many roundings. */
 function growth(roundings: number, unit: number): number {
   return Math.expm1(roundings * Math.log1p(unit))
 }
@@ -100,9 +101,9 @@ function floats({ unit, smallest }: Format, dtype: DType, op: Op, inputs: readon
   const values = new Float64Array(lengthOf(ranks))
   const tolerance = new Float64Array(values.length)
   const steps = ranks.length - 1
-  // A mean may be a sum of products with 1/n, which is rounded as well; a pre-multiplied sum rounds its products.
+  // A mean may be a sum of products with 1/n, and each product is rounded. A pre-multiplied sum rounds its products.
   const roundings = steps + (op === 'avg' ? 2 : op === 'preMulSum' ? 1 : 0)
-  // The reference of f64 rounds as often as what it is compared with.
+  // The f64 reference rounds as often as the tested result.
   const slack = dtype === 'f64' ? 2.02 : 1.01
   for (let index = 0; index < values.length; index += 1) {
     const terms = ranks.map((numbers, rank) => {
@@ -121,7 +122,7 @@ function floats({ unit, smallest }: Format, dtype: DType, op: Op, inputs: readon
     }
     const share = op === 'avg' ? 1 / ranks.length : 1
     values[index] = terms.reduce((a, b) => a + b, 0) * share
-    // Each partial sum is no larger than the sum of magnitudes, and what rounding added to it before.
+    // Each partial sum is at most the sum of magnitudes plus earlier rounding errors.
     const magnitude = terms.reduce((sum, term) => sum + Math.abs(term), 0) * share
     tolerance[index] = magnitude * growth(roundings, unit) * slack + (roundings + 1) * smallest
     if (roundings === 0) tolerance[index] = 0
@@ -129,7 +130,10 @@ function floats({ unit, smallest }: Format, dtype: DType, op: Op, inputs: readon
   return { kind: 'near', values, tolerance }
 }
 
-/** How the first wrong element differs, or undefined. The first of `got` is at `start` of what repeats. */
+/**
+ * Describes the first wrong element, or returns undefined. The first element of `got` has position `start` in the
+ * period.
+ */
 export function difference(dtype: DType, got: Uint8Array, expected: Expected, start: number): string | undefined {
   if (expected.kind === 'exact') return differenceOfBytes(dtype, got, expected.bytes, start)
   const { bytes, typedArray } = dtypeInfo(dtype)

@@ -1,29 +1,32 @@
 import { type DType, decodeArray, dtypeInfo, encodeArray, type HostValueOf, type TypedArrayOf } from '@shoal/types'
 import { Random } from '../random.js'
 
-/** How the elements of all ranks become one. */
+/** How the elements of all ranks are combined. */
 export type Op = 'sum' | 'prod' | 'min' | 'max' | 'avg' | 'preMulSum' | 'and' | 'or' | 'xor'
 
-/** What values are made from. */
+/** The inputs that determine values. */
 export interface Draw {
   readonly dtype: DType
-  /** What they are for; undefined where they are only moved. */
+  /** The reduction of the values, or undefined if they are only moved. */
   readonly op: Op | undefined
   readonly seed: number
 }
 
-/** Values repeat after so many at most, a prime: what went to a wrong place shows, and large counts cost little. */
+/**
+ * Values repeat after this many elements, to make large counts cheap. The period is prime, so an element at a wrong
+ * place is noticed.
+ */
 const period = 997
 
 /** The values of one rank. */
 export interface Values {
-  /** As the dtype stores them. */
+  /** The bytes as the dtype stores them. */
   readonly bytes: Uint8Array
-  /** As numbers, where there are such; `undefined` for what is only moved. */
+  /** The values as numbers, or `undefined` if they are only moved. */
   readonly numbers: Float64Array | BigInt64Array | BigUint64Array | undefined
 }
 
-/** The values of a rank, `count` of which are needed: the same wherever they are asked for. */
+/** Returns the values of a rank, as many as `count` elements need. Every process gets the same values. */
 export function valuesOf(draw: Draw, rank: number, worldSize: number, count = period): Values {
   const random = new Random((draw.seed + Math.imul(rank + 1, 0x9e3779b1)) >>> 0)
   const { dtype, op } = draw
@@ -40,7 +43,7 @@ export function bytesOf(array: ArrayBufferView): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
 }
 
-/** What the bits stand for. */
+/** Decodes the bits. */
 export function numbersOf<D extends DType>(
   dtype: D,
   bits: TypedArrayOf<D>,
@@ -50,7 +53,7 @@ export function numbersOf<D extends DType>(
 }
 
 function floats(random: Random, dtype: DType, op: Op, length: number): TypedArrayOf<DType> {
-  // Products of many ranks must not leave the range of 8 bits, sums neither.
+  // Sums and products of many ranks must stay in the range of 8 bits.
   const most = dtypeInfo(dtype).bytes === 1 ? 2 : 4
   const values = Array.from({ length }, () => {
     const value = random.signed()
@@ -61,7 +64,7 @@ function floats(random: Random, dtype: DType, op: Op, length: number): TypedArra
 
 function integers(random: Random, dtype: DType, op: Op, worldSize: number, length: number): TypedArrayOf<DType> {
   const bits = random.array(dtype, length)
-  // Sums and products wrap around. A mean does not: its sum has to fit.
+  // Sums and products wrap around. The sum of a mean must fit, because a mean does not wrap.
   if (op !== 'avg') return bits
   if (bits instanceof BigInt64Array || bits instanceof BigUint64Array) {
     for (let index = 0; index < length; index += 1) bits[index] = (bits[index] as bigint) / BigInt(worldSize)
@@ -76,7 +79,7 @@ function integers(random: Random, dtype: DType, op: Op, worldSize: number, lengt
 
 const scalars: readonly number[] = [2, 0.5, 1.5, 0.75]
 
-/** What a rank multiplies its values by in a pre-multiplied sum: every dtype holds it exactly. */
+/** Returns a rank's factor in a pre-multiplied sum. Every dtype holds it exactly. */
 export function scalarOf(dtype: DType, rank: number): number | bigint {
   const { kind, bytes } = dtypeInfo(dtype)
   if (kind === 'float') return scalars[rank % scalars.length] as number

@@ -3,8 +3,8 @@
 const types = { p: 'pred', r: 'b32', rd: 'b64', f: 'f32' } as const
 
 /**
- * The beginning of a kernel: its parameters in registers, addresses (`%rd`) as those of global memory, the index of the
- * thread in %r1, and the number of threads in %r2.
+ * The start of a kernel: parameters in registers, addresses (`%rd`) converted to global memory, the index of the thread
+ * in %r1, and the number of threads in %r2.
  */
 function entry(
   target: string,
@@ -36,7 +36,7 @@ ${addresses.map((register) => `  cvta.to.global.u64 %${register}, %${register};`
   mul.lo.u32 %r2, %r4, %r6;`
 }
 
-/** The sum of `n` elements behind `%rd1` in %r8, each thread those that it comes by. */
+/** Sums `n` elements at `%rd1` into %r8. Each thread adds every element of its stride. */
 const strided = `
   mov.u32 %r8, 0;
   mov.u32 %r9, %r1;
@@ -99,9 +99,9 @@ export const addPtx = `${entry('sm_70', 'add', { a: 'rd1', b: 'rd2', c: 'rd3', n
 `
 
 /**
- * `(in, n, own, flags, sums, rank, ranks, out)`: the blocks of all devices add up what each device has. `own` holds a
- * count and a sum for this device, `flags` and `sums` a word for each one, where all can reach them. Each block writes
- * the sum of all.
+ * `(in, n, own, flags, sums, rank, ranks, out)`: the blocks of all devices add up the data of each device. `own` holds
+ * a count and a sum for this device. `flags` and `sums` hold a word for each device, in memory that all can reach. Each
+ * block writes the total.
  */
 export const sumEverywherePtx = `${entry('sm_70', 'sumEverywhere', { in: 'rd1', n: 'r7', own: 'rd2', flags: 'rd3', sums: 'rd4', rank: 'r11', ranks: 'r12', out: 'rd5' }, { p: 3, r: 20, rd: 10 })}${strided}
   red.relaxed.gpu.global.add.u32 [%rd2+4], %r8;
@@ -148,8 +148,8 @@ wait:
 `
 
 /**
- * `(in, n, out, share)`: how often each value occurs. Each block of a cluster counts `share` values, at most 64, in its
- * shared memory for the whole cluster.
+ * `(in, n, out, share)`: counts each value. Each block of a cluster counts `share` values, at most 64, in its shared
+ * memory for the whole cluster.
  */
 export const histogramPtx = `${entry('sm_90', 'histogram', { in: 'rd1', n: 'r7', out: 'rd2', share: 'r8' }, { p: 3, r: 20, rd: 10 }, '.shared .align 4 .b8 counts[256];')}
   mov.u32 %r9, counts;
@@ -190,8 +190,8 @@ counted:
 `
 
 /**
- * `(data, n, factor, summand)`: data = data * factor + summand, begun before the kernel in front of it in the stream
- * has ended.
+ * `(data, n, factor, summand)`: data = data * factor + summand. The kernel starts before the previous kernel in the
+ * stream has ended.
  */
 export const dependentPtx = `${entry('sm_90', 'dependent', { data: 'rd1', n: 'r7', factor: 'r8', summand: 'r9' }, { p: 2, r: 12, rd: 4 }, 'griddepcontrol.launch_dependents;')}
   griddepcontrol.wait;
@@ -206,7 +206,7 @@ export const dependentPtx = `${entry('sm_90', 'dependent', { data: 'rd1', n: 'r7
 }
 `
 
-/** `(matrix, x, y, n)`: y = matrix · x, a row each thread. */
+/** `(matrix, x, y, n)`: y = matrix · x, one row per thread. */
 export const productPtx = `${entry('sm_70', 'product', { matrix: 'rd1', x: 'rd2', y: 'rd3', n: 'r7' }, { p: 2, r: 10, f: 4, rd: 8 })}
   setp.ge.u32 %p1, %r1, %r7;
   @%p1 ret;

@@ -1,6 +1,6 @@
-/** Kernels that read textures and use surfaces at places that they are given. */
+/** Kernels that read textures and use surfaces at given places. */
 
-/** How the coordinates of an instruction are made of `{layer, x, y, z}`. */
+/** Operands of an instruction for the coordinates `{layer, x, y, z}`. */
 const geometries = {
   '1d': '{%f1}',
   '2d': '{%f1, %f2}',
@@ -18,8 +18,8 @@ const head = `.version 7.8
 `
 
 /**
- * `(texture, places, out, n)`: for each place of eight numbers (x, y, z, level, layer), the four words of a texel.
- * `modifier` is `level` for the level of the place.
+ * `(texture, places, out, n)`: writes the four words of a texel for each place of eight numbers (x, y, z, level,
+ * layer). The `modifier` `level` uses the level of the place.
  */
 export function samplePtx(
   geometry: Geometry,
@@ -61,7 +61,7 @@ export function samplePtx(
 `
 }
 
-/** `(texture, out, n, first)`: texels of four channels by index, from `first` on. */
+/** `(texture, out, n, first)`: reads texels of four channels by index, starting at `first`. */
 export const fetchPtx = `${head}
 .visible .entry fetch(.param .u64 texture, .param .u64 out, .param .u32 n, .param .s32 first) {
   .reg .b64 %rd<5>;
@@ -94,8 +94,9 @@ const surfaceCoordinates = {
 export type SurfaceGeometry = keyof typeof surfaceCoordinates
 
 /**
- * `(surface, out, add)`: each thread of a grid as large as the surface, and larger, reads the word at its place (beyond
- * the border zero, and in the second word of `out` the nearest), and writes the word plus `add` where there is one.
+ * `(surface, out, add)`: the grid is as large as the surface, or larger. Each thread reads the word at its place, which
+ * is zero beyond the border, and the nearest word into the second word of `out`. It writes the word plus `add` if its
+ * place exists.
  */
 export function surfacePtx(geometry: SurfaceGeometry): string {
   const at = surfaceCoordinates[geometry]
@@ -127,7 +128,7 @@ export function surfacePtx(geometry: SurfaceGeometry): string {
 `
 }
 
-/** `(map, out)`: the 128 bytes of a tensor map as the kernel got it. */
+/** `(map, out)`: copies the 128 bytes of a tensor map as the kernel receives it. */
 export const mapPtx = `${head}
 .visible .entry bytes(.param .align 64 .b8 map[128], .param .u64 out) {
   .reg .b64 %rd<20>;

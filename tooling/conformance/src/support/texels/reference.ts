@@ -1,15 +1,15 @@
 /**
- * What a texture gives, from what the programming guide says of addressing and filtering; it knows nothing of any
- * device. Texels are numbers, `channels` of them side by side.
+ * Computes the values of a texture from the programming guide's rules for addressing and filtering, without any device.
+ * Texels are numbers, `channels` of them next to each other.
  */
 import type { AddressMode } from '@shoal/driver/texture'
 
 export interface ReferenceTexels {
   readonly values: ArrayLike<number>
   readonly channels: number
-  /** Width, height and depth, as many as there are dimensions. */
+  /** Width, height and depth, one for each dimension. */
   readonly sizes: readonly number[]
-  /** Which layer or face; slices of 3-D texels are a dimension. */
+  /** The layer or face. Slices of 3-D texels are a dimension. */
   readonly layer?: number
 }
 
@@ -20,10 +20,10 @@ export interface ReferenceRules {
   readonly borderColor?: readonly number[]
 }
 
-/** A texel of one dimension with its weight; undefined is beyond the border. */
+/** A texel of one dimension with its weight. An undefined index is beyond the border. */
 type Weighted = readonly [index: number | undefined, weight: number]
 
-/** One number of the texel at a place. */
+/** Returns one number of the texel at a place. */
 export function sampled(
   texels: ReferenceTexels,
   rules: ReferenceRules,

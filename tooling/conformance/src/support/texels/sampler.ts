@@ -13,7 +13,7 @@ export interface Place {
 
 export type Sampler = (texture: TextureObject, places: readonly Place[]) => Promise<Uint32Array<ArrayBuffer>>
 
-/** A kernel that gives four words for each place. */
+/** Loads a kernel that returns four words for each place. */
 export function sampler(t: CaseContext, ...made: Parameters<typeof samplePtx>): Sampler {
   const kernel = t.own(Module.loadSync(t.device, samplePtx(...made))).kernel('sample', ['texture', 'ptr', 'ptr', 'u32'])
   return async (texture, places) => {
@@ -43,7 +43,9 @@ export function assertNear(
 
 export const modes = ['wrap', 'clamp', 'mirror', 'border'] as const
 
-/** Places around and beyond texels, in steps that 8 bits of fraction hold, and never where two texels meet. */
+/**
+ * Returns places inside and outside of the texels, in steps that 8 fraction bits hold, and never where two texels meet.
+ */
 export function placesFor(t: CaseContext, sizes: readonly number[], isNormalized: boolean, count: number): Place[] {
   return Array.from({ length: count }, () => ({
     at: sizes.map((size) => {

@@ -11,7 +11,7 @@ import {
 import type { ConformanceCase } from '../../../suite.js'
 import { assertNothingLeft } from '../../../support/leftovers.js'
 
-/** What comes through a socket. */
+/** Messages that arrive through a socket. */
 export const arrivalCases: readonly ConformanceCase[] = [
   {
     name: 'what comes through a socket and is no handle is refused, and its descriptors are closed',

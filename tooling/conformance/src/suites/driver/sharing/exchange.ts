@@ -59,7 +59,7 @@ export const exchangeCases: readonly ConformanceCase[] = [
       await child.run('readPart', { start: 0, end: 1 })
       await child.run('keepWriting', 0x11)
       assert.equal((await child.kill()).signal, 'SIGKILL')
-      // What it managed to write before is there; nothing else is.
+      // Every byte is either the other process's or unchanged.
       const now = bytes.toArraySync()
       assert.ok(
         now.every((byte, index) => byte === 0x11 || byte === data[index]),
@@ -138,7 +138,7 @@ export const exchangeCases: readonly ConformanceCase[] = [
       const again = t.own(PhysicalMemory.import(t.device, handle))
       const twice = t.own(PhysicalMemory.import(t.device, handle))
       assert.deepEqual(again.properties.location, physical.properties.location)
-      // It goes on to others only from where it was made.
+      // Only the process that created the memory can export it.
       assert.deepEqual(again.properties.handleTypes, [])
       assert.throws(() => again.export(), StatusError)
       const other = mapAgain(t, t.device, again)

@@ -20,7 +20,7 @@ import { assertNothingLeft } from '../../../support/leftovers.js'
 import { mapAgain } from '../../../support/mapping.js'
 import { exportAs, processScript, startPartner } from './partner.js'
 
-/** Handles, and what is wrong with them. */
+/** Valid handles, and everything that can be wrong with them. */
 export const handleCases: readonly ConformanceCase[] = [
   {
     name: 'handles that are wrong are refused before the driver sees them, and nothing is left',
@@ -31,7 +31,7 @@ export const handleCases: readonly ConformanceCase[] = [
         const handle = physical.export()
         const facts = { content: 'memory', byteLength: unit, deviceUuid: t.device.uuid } as const
         const take = (what: unknown) => () => PhysicalMemory.import(t.device, what as ShareableHandle<'memory'>)
-        // What is no handle.
+        // These values are not handles.
         for (const bad of [undefined, null, 5, {}, handle.descriptor, handle.toJSON()]) {
           assert.throws(take(bad), TypeError)
         }
@@ -41,7 +41,7 @@ export const handleCases: readonly ConformanceCase[] = [
           assert.throws(take(wrong), check)
           wrong.dispose()
         }
-        // Of something else.
+        // Handles of other content.
         for (const content of ['pool', 'multicast']) {
           refuse(
             openNull({ content }),
@@ -49,16 +49,16 @@ export const handleCases: readonly ConformanceCase[] = [
           )
         }
         assert.throws(() => MemoryPool.import(t.device, handle as never), TypeError)
-        // Of a size that it cannot have.
+        // A size that memory cannot have.
         const odd = unit + 1
         refuse(openNull({ byteLength: odd }), (error) => {
           return error instanceof RangeError && error.message.includes(`${odd}`)
         })
-        // Closed, disposed of, a file.
+        // A closed handle, a disposed handle, and a file.
         const closed = physical.export()
         closeSync(closed.descriptor)
         assert.throws(take(closed), { name: 'TypeError', message: new RegExp(`${closed.descriptor} is not open`) })
-        // Whoever closed it did so behind the back of its owner, who is told.
+        // The handle's owner did not know of the close, so dispose() reports it.
         assert.throws(() => closed.dispose(), { code: 'EBADF' })
         const disposed = physical.export()
         disposed.dispose()
@@ -71,18 +71,18 @@ export const handleCases: readonly ConformanceCase[] = [
         refuse(openNull({}), (error) => {
           return error instanceof TypeError || (error instanceof StatusError && !error.isSticky)
         })
-        // On a device that this process does not see.
+        // A device that this process does not see.
         const deviceUuid = 'GPU-00000000-0000-0000-0000-000000000000'
         refuse(openNull({ deviceUuid }), (error) => {
           return error instanceof FeatureNotSupportedError && error.message.includes(deviceUuid)
         })
         assert.throws(() => PhysicalMemory.import(0 as unknown as Device, handle), TypeError)
-        // Kinds that Linux has not.
+        // Kinds of handles that Linux does not have.
         assert.throws(take(new WindowsHandle('win32', 4n, facts)), StatusError)
         const garbage = new FabricHandle(t.random.bytes(64), facts)
         assert.throws(take(garbage), StatusError)
         assert.throws(() => new FabricHandle(new Uint8Array(63), facts), /64 bytes, not 63/)
-        // A kind that the memory was not made for.
+        // A kind of handle that the memory was not created for.
         assert.throws(() => physical.export('fabric'), StatusError)
         assert.throws(() => physical.export('fd' as 'fabric'), TypeError)
         const closedToAll = PhysicalMemory.create(t.device, unit)
@@ -127,7 +127,7 @@ export const handleCases: readonly ConformanceCase[] = [
       try {
         physical = t.own(PhysicalMemory.create(t.device, unit, { handleTypes: ['fabric', 'posix-fd'] }))
       } catch (error) {
-        // The device can, but the system lets only some users.
+        // The device supports fabric handles, but the system permits them only to some users.
         assert.ok(error instanceof StatusError && error.code === 'CUDA_ERROR_NOT_PERMITTED', String(error))
         return t.skip('this process is not permitted to make fabric handles')
       }

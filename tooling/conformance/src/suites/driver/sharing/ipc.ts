@@ -18,7 +18,7 @@ import { assertNothingLeft } from '../../../support/leftovers.js'
 import { mapNew } from '../../../support/mapping.js'
 import { failed, leaves, startPartner } from './partner.js'
 
-/** Memory and events by the handles that JSON carries. */
+/** Memory and events, shared by handles in JSON. */
 export const ipcCases: readonly ConformanceCase[] = [
   {
     name: 'IPC memory: a child opens a buffer, and a part of one, by what JSON carries',

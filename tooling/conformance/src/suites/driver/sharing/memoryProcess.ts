@@ -1,4 +1,4 @@
-// Another process that maps, reads and writes what it is given, for the cases beside this file and in multicast.ts.
+// A process that maps, reads and writes the memory it receives, for the cases in this folder and in multicast.ts.
 import { join } from 'node:path'
 import {
   AddressRange,
@@ -25,7 +25,7 @@ import { answerCommands } from '../../../support/child.js'
 import { queueDelay } from '../../../support/delay.js'
 import { openDescriptors } from '../../../support/leftovers.js'
 
-/** The descriptor that the parent handed on. */
+/** The descriptor that the parent passed on. */
 const inherited = 4
 
 const owned: Disposable[] = []
@@ -161,13 +161,13 @@ answerCommands({
     memory().fillSync(value)
   },
 
-  /** Queues more work on the memory than can be done, and does not wait. */
+  /** Queues more writes than can complete soon, and does not wait. */
   keepWriting(value: number) {
     const stream = own(Device.get(memory().device.ordinal).createStream())
     for (let round = 0; round < 200; round += 1) memory().fill(value, { stream })
   },
 
-  /** A kernel that writes to the memory; what it may not, loses the context. */
+  /** Runs a kernel that writes to the memory. A forbidden write loses the context. */
   async runAxpy(folder: string) {
     const device = Device.get(0)
     const axpy = (await Module.loadFile(device, join(folder, 'axpy.ptx'))).kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
@@ -177,7 +177,7 @@ answerCommands({
     await stream.synchronize()
   },
 
-  /** Uses an address where nothing is mapped any more, through a buffer that nobody can check. */
+  /** Uses an address that is no longer mapped, through a buffer that no check can detect. */
   fillUnmapped() {
     const device = Device.get(0)
     const byteLength = allocationGranularity(device)
@@ -190,7 +190,7 @@ answerCommands({
     unchecked.fillSync(2)
   },
 
-  /** Whether the context goes on. */
+  /** Succeeds if the context still works. */
   probe: () => DeviceBuffer.zeros(Device.get(0), 'u8', 10).toArraySync().length,
 
   disposeAll() {

@@ -14,7 +14,7 @@ import { mapNew, someBytes } from '../../../support/mapping.js'
 
 export const processScript = fileURLToPath(new URL('memoryProcess.js', import.meta.url))
 
-/** A process at the other end of a socket. */
+/** Starts a process and returns it with its socket. */
 export function startPartner(
   t: CaseContext,
   environment: Readonly<Record<string, string>> = {},
@@ -26,13 +26,13 @@ export function startPartner(
   return { child, socket }
 }
 
-/** Sends a handle and disposes of it. */
+/** Sends a handle, then disposes of it. */
 export async function hand(socket: DescriptorSocket, handle: ShareableHandle): Promise<void> {
   await sendHandle(socket, handle)
   if (handle instanceof DescriptorHandle) handle.dispose()
 }
 
-/** A process that was given memory of this one, with what both know of it. */
+/** Starts a process that receives memory of this one. Returns the process and the facts that both know. */
 export async function share(t: CaseContext, options: { readonly access?: 'read'; readonly device?: number } = {}) {
   const byteLength = someBytes(t, t.device)
   const { physical, bytes, mapped } = mapNew(t, t.device, byteLength, { isShared: true })
@@ -45,12 +45,12 @@ export async function share(t: CaseContext, options: { readonly access?: 'read';
   return { physical, bytes, mapped, data, child, socket }
 }
 
-/** An error of the other process. */
+/** Matches an error of the other process. */
 export function failed(check: (failure: RemoteError['failure']) => boolean): (error: unknown) => boolean {
   return (error) => error instanceof RemoteError && check(error.failure)
 }
 
-/** A handle that came through a socket with other facts than it was sent with. */
+/** Sends a handle through a socket with other facts than its own. */
 export async function exportAs<C extends HandleContent>(
   handle: DescriptorHandle,
   facts: { readonly content: C; readonly byteLength?: number },
@@ -64,7 +64,7 @@ export async function exportAs<C extends HandleContent>(
   return arrived as DescriptorHandle<C>
 }
 
-/** The other process ends in peace. */
+/** The other process must end without an error. */
 export async function leaves(child: Child): Promise<void> {
   assert.deepEqual(await child.leave(), { code: 0, signal: null } satisfies ProcessEnd)
 }

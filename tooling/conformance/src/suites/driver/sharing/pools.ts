@@ -4,7 +4,7 @@ import type { ConformanceCase } from '../../../suite.js'
 import { assertSameBits } from '../../../support/compare.js'
 import { failed, hand, leaves, startPartner } from './partner.js'
 
-/** Pools that travel, and memory that is allocated from them. */
+/** Pools that are sent to another process, and memory that is allocated from them. */
 export const poolCases: readonly ConformanceCase[] = [
   {
     name: 'a pool travels, and so does what is allocated from it',
@@ -32,7 +32,7 @@ export const poolCases: readonly ConformanceCase[] = [
         child.run('openPointer', { ...pool.exportPointer(small), length: 2 ** 40 }),
         failed((failure) => failure.name === 'RangeError'),
       )
-      // Memory comes only from the process that made the pool.
+      // Only the process that created the pool can allocate from it.
       await assert.rejects(
         child.run('allocateFromPool'),
         failed((failure) => failure.name === 'StatusError'),
@@ -61,10 +61,10 @@ export const poolCases: readonly ConformanceCase[] = [
       assert.throws(() => pool.exportPointer({} as never), TypeError)
       const buffer = t.own(pool.allocate(stream, 'u8', 100))
       const pointer = pool.exportPointer(buffer)
-      // The driver wants the pool exported first: exportPointer sees to it.
+      // The driver requires that the pool is exported first. exportPointer does this.
       const fresh = t.own(MemoryPool.create(t.device, { handleTypes: 'posix-fd' }))
       assert.equal(fresh.exportPointer(t.own(fresh.allocate(stream, 'u8', 100))).length, 100)
-      // It is this process that made the pool.
+      // This process created the pool, so it cannot import from it.
       assert.throws(() => pool.importPointer(stream, pointer), StatusError)
       const bad = (change: object) => () => pool.importPointer(stream, { ...pointer, ...change })
       assert.throws(bad({ data: 'AAAA' }), /64 bytes, not 3/)

@@ -6,7 +6,7 @@ import { assertSameBits } from '../../../support/compare.js'
 import { mapNew } from '../../../support/mapping.js'
 import { failed, hand, share, startPartner } from './partner.js'
 
-/** What the other process may do with it, and on which device. */
+/** What the other process may do with the memory, and on which device. */
 export const reachCases: readonly ConformanceCase[] = [
   {
     name: 'a read-only import cannot be written: an error and nothing worse, and the memory stays as it is',
@@ -86,7 +86,7 @@ export const reachCases: readonly ConformanceCase[] = [
       )
       let before: unknown
       for (const [command, handle] of [
-        // Once more than need be: with the first one the driver opens what it keeps.
+        // The first one is sent twice, because the driver opens descriptors at its first import and keeps them.
         ['receiveMemory', physical.export()],
         ['receiveMemory', physical.export()],
         ['receivePool', pool.export()],

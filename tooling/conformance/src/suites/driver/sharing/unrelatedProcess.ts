@@ -1,5 +1,5 @@
-// One of two processes that have nothing in common but the path of a socket, for a case in exchange.ts:
-//   node unrelatedProcess.js serve|connect PATH SEED
+// One of two processes that share only the path of a socket, for a case in exchange.ts:
+// node unrelatedProcess.js serve|connect PATH SEED
 import {
   AddressRange,
   allocationGranularity,
@@ -47,4 +47,4 @@ async function connect(): Promise<void> {
 }
 
 await (role === 'serve' ? serve() : connect())
-// Everything is left for the end of the process to take back.
+// Nothing is disposed of here, because the system must free everything when the process ends.

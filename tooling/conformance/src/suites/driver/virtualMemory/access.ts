@@ -14,7 +14,7 @@ import { assertSameBits } from '../../../support/compare.js'
 import { mapAgain, mapNew, oddPart, someBytes } from '../../../support/mapping.js'
 import { harmless, invalidValue, places } from './expect.js'
 
-/** Who may read and write it. */
+/** Who may read and write mapped memory. */
 export const accessCases: readonly ConformanceCase[] = [
   {
     name: 'access is what was given, can be changed, and is asked for at every operation',
@@ -51,7 +51,7 @@ export const accessCases: readonly ConformanceCase[] = [
       assert.throws(() => mapped.setAccess(t.device, 'write' as 'read'), TypeError)
       assert.throws(() => mapped.setAccess(9 as never, 'read'), TypeError)
       assert.throws(() => mapped.getAccess(undefined as never), TypeError)
-      // Memory of a device is nothing that the host can be let into.
+      // The host cannot get access to device memory.
       assert.throws(() => mapped.setAccess('host', 'readWrite'), StatusError)
       mapped.dispose()
       assert.throws(() => mapped.setAccess(t.device, 'read'), DisposedError)

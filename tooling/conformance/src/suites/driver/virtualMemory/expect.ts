@@ -4,7 +4,7 @@ import type { CaseContext } from '../../../suite.js'
 /** CUDA_ERROR_INVALID_VALUE */
 export const invalidValue = 1
 
-/** An error of the driver that leaves the context as it was. */
+/** Matches an error of the driver that leaves the context unchanged. */
 export function harmless(status: number, api?: string): (error: unknown) => boolean {
   return (error) =>
     error instanceof StatusError &&
@@ -13,7 +13,7 @@ export function harmless(status: number, api?: string): (error: unknown) => bool
     (api === undefined || error.api === api)
 }
 
-/** A RangeError whose text has all of these in it. */
+/** Matches a RangeError whose message contains all of these words. */
 export function outOfRange(...words: readonly (string | number)[]): (error: unknown) => boolean {
   return (error) => error instanceof RangeError && words.every((word) => error.message.includes(String(word)))
 }
@@ -22,7 +22,7 @@ export function isPowerOfTwo(value: number): boolean {
   return Number.isInteger(Math.log2(value))
 }
 
-/** Places that memory can be made at here. */
+/** Returns the places where memory can be created here. */
 export function places(t: CaseContext): MemoryPlace[] {
   const found: MemoryPlace[] = [...t.devices]
   if (t.device.attribute('HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED') === 1) found.push('host')

@@ -6,7 +6,7 @@ import { assertSameBits } from '../../../support/compare.js'
 import { mapAgain, mapNew, oddPart, someBytes } from '../../../support/mapping.js'
 import { harmless, outOfRange } from './expect.js'
 
-/** Memory at an address, or at several. */
+/** Memory that is mapped at one or several addresses. */
 export const mappingCases: readonly ConformanceCase[] = [
   {
     name: 'mapped memory is memory: copies, fills and odd parts of it',
@@ -49,7 +49,7 @@ export const mappingCases: readonly ConformanceCase[] = [
       mapNew(t, t.device, byteLength).bytes.fillSync(0xa5)
       const { bytes } = mapNew(t, t.device, byteLength)
       const isZero = bytes.toArraySync().every((byte) => byte === 0)
-      // The documentation of CUDA promises nothing; it is worth knowing.
+      // CUDA's documentation promises nothing here, so the report only notes it.
       t.note(`fresh memory is ${isZero ? '' : 'not '}all zeros`)
       if (t.isSoftware) assert.ok(isZero)
     },
@@ -116,7 +116,7 @@ export const mappingCases: readonly ConformanceCase[] = [
         { byteLength: unit * 2 },
         { memoryOffset: unit * 2, byteLength: unit, offset: unit * 3 },
       ]) {
-        // No driver so far does.
+        // No driver supports this so far.
         assert.throws(() => range.map(physical, options), harmless(801, 'cuMemMap'))
         assert.equal(range.mappedBytes, 0)
       }

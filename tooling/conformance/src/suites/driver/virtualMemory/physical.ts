@@ -16,7 +16,7 @@ export const physicalCases: readonly ConformanceCase[] = [
         const memory = t.own(PhysicalMemory.create(place, byteLength))
         const { location, handleTypes, gpuDirectRdma, compressible } = memory.properties
         if (onDevice !== undefined) assert.deepEqual(location, { type: 'device', deviceOrdinal: onDevice.ordinal })
-        // Where it was made for the host as such, one of its nodes is told.
+        // For memory created for the host as a whole, the driver may report one of the host's nodes.
         else if (place === 'host') assert.ok(location.type === 'host' || location.type === 'host-node', location.type)
         else assert.deepEqual(location, { type: 'host-node', node: (place as { hostNode: number }).hostNode })
         assert.deepEqual(handleTypes, [])
@@ -48,7 +48,7 @@ export const physicalCases: readonly ConformanceCase[] = [
         assert.throws(() => PhysicalMemory.create({ hostNode: 1.5 }, unit), TypeError)
         assert.throws(() => PhysicalMemory.create({ hostNode: 4000 }, unit), StatusError)
         assert.throws(() => PhysicalMemory.create({ hostNode: 'current' }, unit), harmless(invalidValue))
-        // A kind of handle that the platform has not.
+        // A kind of handle that the platform does not have.
         assert.throws(() => PhysicalMemory.create(t.device, unit, { handleTypes: 'win32' }), StatusError)
         const { total } = t.device.memoryInfo()
         const tooMuch = Math.ceil((total * 2) / unit) * unit

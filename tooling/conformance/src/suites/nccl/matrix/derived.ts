@@ -7,12 +7,12 @@ import { isSymmetric, type Trial } from './trial.js'
 
 type Place = { readonly rank: number; readonly worldSize: number }
 
-/** Has all derive a communicator; the places of the ranks afterwards, in the old order. */
+/** Makes all ranks derive a communicator. Returns their new places, in the old order. */
 async function derive(processes: ProcessGroup, derivation: Derivation): Promise<Place[]> {
   return (await processes.run<Place[]>('derive', () => derivation)).flat()
 }
 
-/** The places of all ranks of a communicator, in their order. */
+/** Returns the places of all ranks of a communicator, in rank order. */
 const placesIn = (worldSize: number): Place[] => range(worldSize).map((rank) => ({ rank, worldSize }))
 
 const split = joinedCase({
@@ -25,7 +25,7 @@ const split = joinedCase({
       const alike = range(worldSize).filter((other) => other % 2 === old % 2)
       assert.deepEqual([rank, size], [alike.reverse().indexOf(old), alike.length])
     }
-    // One process may have ranks of both halves, whose operations then do not wait for each other.
+    // A process may have ranks of both halves. Operations of the halves do not wait for each other.
     await processes.try(sampleTrials(t))
     return `${worldSize} ranks`
   },
@@ -62,7 +62,7 @@ const grow = joinedCase({
   },
 })
 
-/** Bytes for two buffers of the largest operation with guards. */
+/** The bytes for two guarded buffers of the largest operation. */
 function arenaBytes(trials: readonly Trial[], worldSize: number): number {
   const count = Math.max(...trials.map((trial) => trial.count))
   return Math.ceil((2 * (count * worldSize + 32) * 16) / 2 ** 21) * 2 ** 21

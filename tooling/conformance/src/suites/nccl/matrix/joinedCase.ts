@@ -12,28 +12,31 @@ export function sampleTrials(t: CaseContext, accepts: (trial: Trial) => boolean 
   return runsEverything(t) ? all.slice(0, 600) : all.slice(0, sampleSize)
 }
 
-/** Several ranks, each in a process of its own or all in one. */
+/** Puts each rank into a process of its own, or all into one. */
 function randomLayout(t: CaseContext, worldSize: number): number[][] {
   return t.random.integer(0, 1) === 0 ? [range(worldSize)] : oneEach(worldSize)
 }
 
-/** A process for each rank. */
+/** One process for each rank. */
 export function oneEach(worldSize: number): number[][] {
   return range(worldSize).map((rank) => [rank])
 }
 
-/** A random number of ranks that join a communicator, do something, and leave it; skipped where NCCL is too old. */
+/**
+ * Makes a case in which a random number of ranks join a communicator, do something, and leave it. The case is skipped
+ * if NCCL is too old.
+ */
 export function joinedCase(about: {
   readonly name: string
   readonly since: number
-  /** What came with that version. */
+  /** The feature that this version introduced. */
   readonly what: string
-  /** The least number of ranks. 2 when left out. */
+  /** The least number of ranks. The default is 2. */
   readonly ranks?: number
-  /** Which process has which ranks; left out, one or the other way. */
+  /** The ranks of each process. The default is random: one process, or one for each rank. */
   readonly layout?: (worldSize: number) => number[][]
   readonly blocking?: boolean
-  /** Returns what is noted. */
+  /** Returns the text to note. */
   readonly run: (t: CaseContext, processes: ProcessGroup, worldSize: number) => Promise<string>
 }): ConformanceCase {
   const { name, since, what, ranks = 2, layout, blocking, run } = about
@@ -53,7 +56,7 @@ export function joinedCase(about: {
   }
 }
 
-/** What each process answers to a command is what failed. */
+/** Runs a command that returns its failures in every process, and requires that there are none. */
 export async function runWithoutFailure(processes: ProcessGroup, command: string, argument?: unknown): Promise<void> {
   for (const failures of await processes.run<string[]>(command, () => argument)) assert.deepEqual(failures, [])
 }

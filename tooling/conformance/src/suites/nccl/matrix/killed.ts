@@ -8,9 +8,9 @@ import { ProcessGroup, ranksAvailable } from './processGroup.js'
 import type { Outcome, RankGroup, TrialReport } from './rankGroupProcess.js'
 import { everyTrial } from './trial.js'
 
-/** How long the others wait before they give up, in milliseconds. */
+/** The milliseconds after which the survivors must give up. */
 const timeLimitOf = (t: CaseContext): number => (t.isSoftware ? 2000 : 8000)
-/** And how much longer it may take them to say so. */
+/** The further milliseconds that they may need to report it. */
 const grace = 10_000
 
 interface Setup {
@@ -21,7 +21,7 @@ interface Setup {
   readonly survivors: readonly { readonly rank: number; readonly child: Child }[]
 }
 
-/** Processes that have not joined anything yet. */
+/** Starts processes that have not joined a communicator yet. */
 function begin(t: CaseContext): Setup {
   const worldSize = Math.min(4, ranksAvailable(t))
   const killedRank = t.random.integer(0, worldSize - 1)
@@ -37,7 +37,7 @@ async function kill({ processes, killedRank }: Setup): Promise<void> {
   assert.deepEqual(end, { code: null, signal: 'SIGKILL' })
 }
 
-/** Each survivor has said within its time what it was waiting for. */
+/** Checks that each survivor reported in time what it was waiting for. */
 function checkOutcomes(t: CaseContext, outcomes: readonly Outcome[], names: readonly string[]): void {
   for (const { name, message, milliseconds } of outcomes) {
     assert.ok(name !== undefined && names.includes(name), `${name}: ${message}`)
@@ -47,7 +47,7 @@ function checkOutcomes(t: CaseContext, outcomes: readonly Outcome[], names: read
   t.note(`told after ${outcomes.map(({ milliseconds }) => milliseconds.toFixed(0)).join(', ')} ms`)
 }
 
-/** Those that are left make a new communicator, and it works. */
+/** Checks that the survivors can create a new communicator that works. */
 async function goOn(t: CaseContext, { survivors }: Setup): Promise<void> {
   const id = (await survivors[0]?.child.run('createId')) as string
   const worldSize = survivors.length
@@ -98,7 +98,7 @@ async function beforeInit(setup: Setup): Promise<Outcome[]> {
   return (await Promise.all(survivors.map(join))) as Outcome[]
 }
 
-/** It has begun to join when it is killed; one more rank, that nobody is, keeps all of them waiting. */
+/** The rank is killed after it began to join. One more rank never joins, so all ranks wait. */
 async function inInit(setup: Setup): Promise<Outcome[]> {
   const { timeLimit, processes, worldSize, survivors, killedRank } = setup
   const id = (await survivors[0]?.child.run('createId')) as string
@@ -138,7 +138,7 @@ export const killedSuite: Suite = {
         await kill(setup)
         const ends = setup.survivors.map(({ child }) => child.run('destroyWithin', setup.timeLimit) as Promise<Outcome>)
         for (const { name, message, milliseconds } of await Promise.all(ends)) {
-          // Whether NCCL needs the lost rank for it is NCCL's affair.
+          // NCCL may or may not need the lost rank here.
           assert.ok(name === undefined || name === 'CommunicatorAbortedError', `${name}: ${message}`)
           assert.ok(milliseconds < setup.timeLimit + grace, `${milliseconds} ms`)
         }

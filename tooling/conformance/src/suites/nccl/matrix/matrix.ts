@@ -4,21 +4,23 @@ import { oneEach } from './joinedCase.js'
 import { isSupported, largeCount, ProcessGroup, range, ranksAvailable } from './processGroup.js'
 import { everyTrial, hugeTrials, type Trial } from './trial.js'
 
-/** Runs trials on one communicator whose ranks are spread over processes. */
+/** Runs trials on one communicator. Its ranks are distributed over processes. */
 async function runTrials(t: CaseContext, layout: readonly (readonly number[])[], trials: readonly Trial[]) {
   const processes = await ProcessGroup.join(t, layout)
   await processes.try(trials)
   await processes.leave()
 }
 
-/** All world sizes on the software device; on GPUs one, two, half of all and all. */
+/** Returns all world sizes on the software device, and one, two, half and all ranks on GPUs. */
 function worldSizes(t: CaseContext, least: number): number[] {
   const most = ranksAvailable(t)
   const sizes = t.isSoftware ? range(most).map((index) => index + 1) : [1, 2, Math.floor(most / 2), most]
   return [...new Set(sizes)].filter((size) => size >= least && size <= most)
 }
 
-/** Half of the trials, distributed over the world sizes; or every trial for each of them, and some that are huge. */
+/**
+ * Distributes half of the trials over the world sizes. A full run does every trial for each size, and some huge trials.
+ */
 function distributed(t: CaseContext, sizes: readonly number[]): Trial[][] {
   const all = (): Trial[] => everyTrial(t.random, largeCount(t)).filter(isSupported)
   if (runsEverything(t)) return sizes.map(() => [...all(), ...hugeTrials(t.random, 2 ** 22).filter(isSupported)])

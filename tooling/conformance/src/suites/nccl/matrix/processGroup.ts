@@ -10,18 +10,18 @@ import { isReduction, type Trial } from './trial.js'
 const script = fileURLToPath(new URL('rankGroupProcess.js', import.meta.url))
 const mostRanks = 8
 
-/** How many ranks there can be: each has a device, and the software device makes as many as asked for. */
+/** Returns the greatest number of ranks. Each has a device, and the software device creates as many as needed. */
 export function ranksAvailable(t: CaseContext): number {
   return t.isSoftware ? mostRanks : Math.min(mostRanks, t.devices.length)
 }
 
-/** Elements of a large operation: enough for several chunks and every protocol where all is run. */
+/** Elements of a large operation. In a full run they need several chunks and every protocol. */
 export function largeCount(t: CaseContext): number {
   if (!t.isSoftware) return 2 ** 17
   return runsEverything(t) ? 2 ** 16 : 2 ** 13
 }
 
-/** What this NCCL has. */
+/** Is true if this NCCL supports the trial. */
 export function isSupported({ collective, dtype }: Trial): boolean {
   const { value } = ncclVersion()
   if ((collective === 'gather' || collective === 'scatter' || collective === 'allToAll') && value < 22803) return false
@@ -47,7 +47,7 @@ export class ProcessGroup {
     )
   }
 
-  /** Starts a process for each part of the layout, which join the same communicator. */
+  /** Starts a process for each part of the layout, and joins all of them to one communicator. */
   static async join(
     t: CaseContext,
     layout: readonly (readonly number[])[],
@@ -71,20 +71,20 @@ export class ProcessGroup {
     return first.child
   }
 
-  /** Adds a process that is to become another rank. */
+  /** Adds a process that will become another rank. */
   add(t: CaseContext, rank: number): Child {
     const child = startChild(t, rank + 1)
     this.#processes.push({ ranks: [rank], child })
     return child
   }
 
-  /** Has every process run a command; gives what each answered. */
+  /** Makes every process run a command. Returns all answers. */
   run<T>(command: string, argument?: (ranks: readonly number[]) => unknown): Promise<T[]> {
     const answers = this.#processes.map(({ child, ranks }) => child.run(command, argument?.(ranks)) as Promise<T>)
     return Promise.all(answers)
   }
 
-  /** Every process runs the trials, and every result must be right. */
+  /** Runs the trials in every process. Every result must be right. */
   async try(trials: readonly Trial[]): Promise<void> {
     const reports = await this.run<TrialReport>('run', () => trials)
     for (const { done, wrongCount, failures } of reports) {

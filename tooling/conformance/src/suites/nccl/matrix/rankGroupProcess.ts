@@ -1,4 +1,4 @@
-// A process of one or more ranks of one communicator, for the cases in matrix.ts.
+// A process with one or more ranks of one communicator, for the cases in matrix.ts.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Device, DeviceBuffer, type Stream } from '@shoal/driver'
 import { Communicator, group, ncclVersion, UniqueId, type Window } from '@shoal/nccl'
@@ -8,27 +8,27 @@ import { type Place, RankRun } from './rankRun.js'
 import { describeTrial, type Trial } from './trial.js'
 import { TrialValues } from './trialValues.js'
 
-/** What a process is to be. */
+/** The role of a process. */
 export interface RankGroup {
   readonly worldSize: number
-  /** Its ranks; each has the device of its number, unless others are named. */
+  /** Its ranks. Each rank uses the device of its number, unless `devices` names others. */
   readonly ranks: readonly number[]
   readonly devices?: readonly number[] | undefined
-  /** Milliseconds to wait for the others. */
+  /** Milliseconds to wait for the other ranks. */
   readonly timeLimit?: number | undefined
-  /** The unique id; undefined where all ranks are in one process. */
+  /** The unique id, or undefined if one process has all ranks. */
   readonly id: string | undefined
-  /** Whether calls of NCCL wait until they are done, as they do where nothing else is asked for. */
+  /** Whether calls of NCCL wait for their end, as they do by default. */
   readonly blocking?: boolean | undefined
 }
 
-/** What came of some trials. */
+/** The result of some trials. */
 export interface TrialReport {
   readonly done: number
-  /** Parts in trials that were left out because NCCL is known to fail in them, by reason. */
+  /** Parts of trials that were skipped because NCCL is known to fail in them, by reason. */
   readonly leftOut: Readonly<Record<string, number>>
   readonly wrongCount: number
-  /** The first few. */
+  /** The first few failures. */
   readonly failures: readonly string[]
 }
 
@@ -69,7 +69,7 @@ async function run(trials: readonly Trial[]): Promise<TrialReport> {
   let done = 0
   let wrongCount = 0
   for (const trial of trials) {
-    // All ranks of a communicator leave out the same, so that none waits for another.
+    // All ranks of a communicator skip the same trials, so that none waits for another.
     const taking = places.filter((place) => {
       const fault = faultOf(trial, place)
       if (fault !== undefined) leftOut[fault] = (leftOut[fault] ?? 0) + 1
@@ -77,7 +77,7 @@ async function run(trials: readonly Trial[]): Promise<TrialReport> {
     })
     const runs: RankRun[] = []
     try {
-      // Ranks of a process may be of communicators of several sizes.
+      // The ranks of a process may belong to communicators of several sizes.
       const values = new Map<number, TrialValues>()
       for (const place of taking) {
         const { worldSize } = place
@@ -98,30 +98,30 @@ async function run(trials: readonly Trial[]): Promise<TrialReport> {
       }
       done += 1
     } catch (error) {
-      // After an operation that failed the communicator is of no use: the other ranks have to learn of it.
+      // A communicator is unusable after a failed operation. Aborting it tells the other ranks.
       await Promise.all(places.map(({ communicator }) => communicator.abort()))
       const what = describeTrial(trial, places[0]?.worldSize ?? 0)
       throw new Error(`${what}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
     } finally {
       for (const one of runs) one.dispose()
     }
-    // Messages of the parent come in between.
+    // Lets messages of the parent arrive.
     if (done % 64 === 0) await sleep(0)
   }
   return { done, leftOut, wrongCount, failures }
 }
 
-/** A communicator made of another one, in its place: what each process does for it. */
+/** How a process derives a new communicator, which replaces its communicator. */
 export type Derivation =
   | { readonly kind: 'split' }
   | { readonly kind: 'shrink'; readonly exclude: readonly number[] }
   | { readonly kind: 'grow'; readonly worldSize: number; readonly id: string | undefined }
   | { readonly kind: 'joinGrown'; readonly worldSize: number; readonly id: string; readonly rank: number }
 
-/** Communicators that others were made of, to be destroyed after them. */
+/** Communicators that others were derived from. They must be destroyed after those. */
 const parents: Communicator[] = []
 
-/** Those of even and of odd rank part, and stand in the other order. */
+/** Splits the ranks into even and odd ranks, in reverse order, or shrinks or grows the communicator. */
 async function derive(derivation: Derivation): Promise<{ rank: number; worldSize: number }[]> {
   if (derivation.kind === 'joinGrown') {
     const { rank, worldSize } = derivation
@@ -164,10 +164,10 @@ function placeOf(communicator: Communicator, device: Device): Place {
   return { communicator, device, stream: device.createStream({ nonBlocking: true }), rank, worldSize }
 }
 
-/** What ends with its communicator, and memory that does not. */
+/** Functions that close windows and registrations, and free their memory. */
 const opened: (() => Promise<void>)[] = []
 
-/** Gives each rank memory that NCCL knows: a window open to the others, or memory that was registered. */
+/** Gives each rank memory that NCCL knows: a window that the other ranks opened too, or registered memory. */
 async function open({
   kind,
   bytes,
@@ -198,13 +198,13 @@ async function open({
   )
 }
 
-/** Each rank writes into the window of the next one and signals it, many times. */
+/** Makes each rank write into the window of the next rank and signal it, many times. */
 async function putAround(rounds: number): Promise<string[]> {
   const length = 1000
   const failures: string[] = []
   for (let round = 0; round < rounds; round += 1) {
     const open = places as (Place & { readonly window: Window; readonly arena: DeviceBuffer<'u8'> })[]
-    // Where the barrier's own buffers are not: the next rank may be ahead.
+    // These bytes do not overlap the barrier's buffers, because the next rank may already be at the barrier.
     const from = 4096
     const to = (open[0]?.arena.length ?? 0) / 2 + 4096
     for (const { arena, rank } of open) {
@@ -235,14 +235,14 @@ async function putAround(rounds: number): Promise<string[]> {
       const at = got.findIndex((value, index) => value !== round * 1_000_000 + sender * 10_000 + index)
       if (at >= 0) failures.push(`rank ${rank}, round ${round}: element ${at} is ${got[at]}`)
     }
-    // Nobody overwrites what another one still looks at.
+    // The barrier keeps a rank from overwriting data that another rank still reads.
     const { failures: wrong } = await run([barrier])
     failures.push(...wrong)
   }
   return failures
 }
 
-/** No rank's ends before all have begun. */
+/** An operation that ends on no rank before all ranks have started it. */
 const barrier: Trial = {
   collective: 'allReduce',
   dtype: 'i32',
@@ -253,12 +253,12 @@ const barrier: Trial = {
   seed: 0,
 }
 
-/** Each rank reads the memory of every other one through its window, where its device reaches it. */
+/** Makes each rank read the memory of every other rank through its window, if its device can reach it. */
 async function readPeers(): Promise<{ read: number; failures: string[] }> {
   const failures: string[] = []
   let read = 0
   const open = places as (Place & { readonly window: Window; readonly arena: DeviceBuffer<'u8'> })[]
-  // Where the barrier's own buffers are not.
+  // This place does not overlap the barrier's buffers.
   const place = (open[0]?.arena.length ?? 0) / 2 - 64
   for (const { arena, rank } of open) arena.slice(place, place + 64).fillSync(rank + 1)
   await run([barrier])
@@ -277,9 +277,9 @@ async function readPeers(): Promise<{ read: number; failures: string[] }> {
   return { read, failures }
 }
 
-/** What became of something that waits for other ranks. */
+/** The result of a wait for other ranks. */
 export interface Outcome {
-  /** Undefined where it did not fail. */
+  /** Undefined if the wait did not fail. */
   readonly name: string | undefined
   readonly message: string
   readonly milliseconds: number
@@ -297,7 +297,10 @@ async function outcomeOf(work: () => Promise<unknown>): Promise<Outcome> {
   }
 }
 
-/** A rank waits for one that does not come, and all revoke their communicators; then they make new ones of them. */
+/**
+ * One rank waits for an operation that the others never start. Then all ranks revoke their communicators and create new
+ * ones from them.
+ */
 async function revoke(): Promise<string[]> {
   await run([barrier])
   const { communicator, device, stream, rank } = places[0] as Place
@@ -325,7 +328,7 @@ async function revoke(): Promise<string[]> {
   return failures
 }
 
-/** Each gives its memory back, takes no work meanwhile, and has it again. */
+/** Each rank suspends its communicator, which frees memory and refuses work, and then resumes it. */
 async function suspend(): Promise<{ failures: string[]; suspendable: string }> {
   await run([barrier])
   const first = (places[0] as Place).communicator
@@ -338,7 +341,7 @@ async function suspend(): Promise<{ failures: string[]; suspendable: string }> {
   return { failures, suspendable: String(before.suspendable) }
 }
 
-/** An operation of a communicator that takes none: which ones were not refused. */
+/** Calls an operation on communicators that must refuse it. Returns the operations that were not refused. */
 async function outcomesOfLateCalls(): Promise<{ failures: string[] }> {
   const failures: string[] = []
   for (const { communicator, device, stream, rank } of places) {
@@ -350,7 +353,7 @@ async function outcomesOfLateCalls(): Promise<{ failures: string[] }> {
   return { failures }
 }
 
-/** All-reduces without end, until one fails. */
+/** Repeats all-reduces until one fails. */
 async function untilItFails(timeLimit: number): Promise<Outcome> {
   const { communicator, device, stream } = places[0] as Place
   const buffer = DeviceBuffer.zeros(device, 'f32', 100_000)

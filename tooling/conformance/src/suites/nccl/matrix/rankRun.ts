@@ -6,31 +6,33 @@ import { bytesOf, scalarOf } from '../../../support/reduction/values.js'
 import { isReduction, type Trial } from './trial.js'
 import type { TrialValues } from './trialValues.js'
 
-/** One rank with what it needs. */
+/** One rank with the objects that it needs. */
 export interface Place {
   readonly communicator: Communicator
   readonly device: Device
   readonly stream: Stream
   readonly rank: number
   readonly worldSize: number
-  /** Memory for the buffers, half for each, at the same place on every rank. Default: new memory for each. */
+  /**
+   * Memory for the buffers, half for each, at the same offset on every rank. The default is new memory for each trial.
+   */
   readonly arena?: DeviceBuffer<'u8'> | undefined
-  /** The window the arena lies in, where it is one. */
+  /** The window that contains the arena, if it is one. */
   readonly window?: Window | undefined
 }
 
-/** Elements with others before and behind them, which nothing may write to. */
+/** Elements with guard elements before and after them, which nothing may write to. */
 interface Guarded {
   readonly all: DeviceBuffer
   readonly part: DeviceBuffer
-  /** What was in `all` at first. */
+  /** The first content of `all`. */
   readonly before: Uint8Array
   readonly guard: number
 }
 
 const untouched = 0xa5
 
-/** One rank's part of one trial: buffers, the call, and what has to be there afterwards. */
+/** One rank's part of one trial: its buffers, the call, and the expected result. */
 export class RankRun {
   readonly #trial: Trial
   readonly #place: Place
@@ -54,14 +56,14 @@ export class RankRun {
       if (recv !== undefined) this.#recv = this.#guarded(recv, undefined, 'recv')
       return
     }
-    // In place: the larger buffer is there, and this rank's part of it is the other one.
+    // In place, only the larger buffer exists. The other buffer is this rank's part of it.
     const isSendLarger = send !== undefined && (recv === undefined || send > recv)
     if (isSendLarger) this.#send = this.#guarded(send, 0, 'send')
     else if (recv !== undefined) this.#recv = this.#guarded(recv, 0, 'recv')
     else if (send !== undefined) this.#send = this.#guarded(send, 0, 'send')
   }
 
-  /** Elements of the two buffers of this rank. */
+  /** Returns the elements of this rank's two buffers. */
   #lengths(): { readonly send: number | undefined; readonly recv: number | undefined } {
     const { collective, count } = this.#trial
     const { rank, worldSize } = this.#place
@@ -88,15 +90,15 @@ export class RankRun {
     }
   }
 
-  /** Whether the elements of all ranks follow each other in the receive buffer, and its own are among them in place. */
+  /** Is true if the receive buffer holds the elements of all ranks in order, in place also this rank's own. */
   #isGathered(): boolean {
     return this.#trial.collective === 'allGather' || this.#trial.collective === 'gather'
   }
 
-  /** @param start place of the first element in this rank's values; undefined for memory that is to be written. */
+  /** @param start index of the first element in this rank's values; undefined for memory that will be written */
   #guarded(length: number, start: number | undefined, name: 'send' | 'recv'): Guarded {
     const { trial, place } = { trial: this.#trial, place: this.#place }
-    // Buffers begin at odd addresses, too; those that are registered at even ones, for which NCCL has its fast ways.
+    // Buffers start at odd addresses too. Registered buffers start at even addresses, for which NCCL has faster paths.
     const guard = place.arena === undefined ? 1 + (trial.seed % 8) : 16
     const before = new Uint8Array((length + 2 * guard) * this.#bytes).fill(untouched)
     const inside = before.subarray(guard * this.#bytes, (guard + length) * this.#bytes)
@@ -124,7 +126,7 @@ export class RankRun {
     return bytes.subarray(index * size, (index + 1) * size)
   }
 
-  /** Queues the collective. To be called in a group where the process has several ranks. */
+  /** Queues the collective. Call it in a group if the process has several ranks. */
   call(): void {
     const { communicator, stream, rank, worldSize } = this.#place
     const { collective, dtype, op: named, count, inPlace } = this.#trial
@@ -185,7 +187,7 @@ export class RankRun {
     return recv === null ? [null, null] : [slice(recv), recv]
   }
 
-  /** What is wrong after the collective has ended, or undefined. */
+  /** Returns what is wrong after the collective has ended, or undefined. */
   async check(): Promise<string | undefined> {
     const lengths = this.#lengths()
     const target = lengths.recv === undefined ? undefined : (this.#recv ?? this.#send)
@@ -210,7 +212,7 @@ export class RankRun {
     const start = memory.guard * this.#bytes
     const end = after.length - start
     const inside = after.subarray(start, end)
-    // What surrounds the result, which in place may be the rest of the larger buffer.
+    // The memory around the result. In place, this may be the rest of the larger buffer.
     const isPart = inPlace && (collective === 'reduceScatter' || collective === 'scatter') && memory === this.#send
     const result = isPart ? this.#partOf(inside, rank) : inside
     const first = start + (isPart ? rank * count * this.#bytes : 0)
@@ -218,7 +220,7 @@ export class RankRun {
       [0, first],
       [first + result.length, after.length],
     ] as const
-    // Whether a reduce-scatter in place leaves the other parts alone is not promised.
+    // A reduce-scatter in place may change the other parts.
     const mayUseRest = isPart && collective === 'reduceScatter'
     for (const [from, to] of mayUseRest
       ? ([

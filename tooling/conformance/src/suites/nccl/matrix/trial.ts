@@ -2,7 +2,7 @@ import { type DType, dtypes } from '@shoal/types'
 import type { Random } from '../../../support/random.js'
 import type { Op as AnyOp } from '../../../support/reduction/values.js'
 
-/** What is tried: `sendRecv` passes elements around the ring of ranks. */
+/** The tested operations. `sendRecv` passes elements around the ring of ranks. */
 export type Collective =
   | 'allReduce'
   | 'reduce'
@@ -16,17 +16,17 @@ export type Collective =
 
 export type Op = Exclude<AnyOp, 'and' | 'or' | 'xor'>
 
-/** One call of one collective on every rank, as data: processes agree on what they do by it. */
+/** One call of one collective on every rank, as data that the processes agree on. */
 export interface Trial {
   readonly collective: Collective
   readonly dtype: DType
-  /** Only of the reductions. */
+  /** Only reductions have an op. */
   readonly op: Op | undefined
-  /** Elements as NCCL counts them: of the smaller buffer where the two differ. */
+  /** Elements as NCCL counts them. If the buffers differ, they are those of the smaller one. */
   readonly count: number
   readonly inPlace: boolean
   readonly root: number
-  /** Of the values. */
+  /** The seed of the values. */
   readonly seed: number
 }
 
@@ -35,7 +35,7 @@ const moves: readonly Collective[] = ['broadcast', 'allGather', 'allToAll', 'gat
 const neverInPlace: readonly Collective[] = ['allToAll', 'sendRecv']
 const ops: readonly Op[] = ['sum', 'prod', 'min', 'max', 'avg', 'preMulSum']
 
-/** The types that NCCL has a reduction for. */
+/** The types that NCCL can reduce. */
 export const reducible: readonly DType[] = [
   'i8',
   'u8',
@@ -55,12 +55,12 @@ export function isReduction(collective: Collective): boolean {
   return reductions.includes(collective)
 }
 
-/** Counts of one run: none, one, an odd one and a large one. */
+/** Returns the counts of one run: zero, one, an odd count and a large one. */
 export function sampleCounts(random: Random, large: number): readonly number[] {
   return [0, 1, 2 * random.integer(1, 1000) + 1, large + random.integer(1, 99)]
 }
 
-/** Every collective, dtype, op and count, in place and not, in random order. */
+/** Returns every collective, dtype, op and count, in place and out of place, in random order. */
 export function everyTrial(random: Random, large: number): Trial[] {
   const counts = sampleCounts(random, large)
   const trials: Trial[] = []
@@ -78,13 +78,13 @@ export function everyTrial(random: Random, large: number): Trial[] {
   return random.shuffled(trials)
 }
 
-/** Whether every rank can have its buffers at the same place of a window. */
+/** Is true if every rank can have its buffers at the same offset of a window. */
 export function isSymmetric({ collective, inPlace }: Trial): boolean {
   if (inPlace) return collective === 'allReduce'
   return collective === 'allReduce' || collective === 'allGather' || collective === 'reduceScatter'
 }
 
-/** Each collective with so many elements, which take every path through the machine. */
+/** Returns each collective with `count` elements, which take every path through NCCL. */
 export function hugeTrials(random: Random, count: number): Trial[] {
   return [...reductions, ...moves].map((collective) => ({
     collective,
@@ -97,7 +97,7 @@ export function hugeTrials(random: Random, count: number): Trial[] {
   }))
 }
 
-/** A trial as a failure shows it. */
+/** Describes a trial for a failure report. */
 export function describeTrial(trial: Trial, worldSize: number): string {
   const { collective, dtype, op, count, inPlace, root, seed } = trial
   const what = op === undefined ? collective : `${collective} ${op}`

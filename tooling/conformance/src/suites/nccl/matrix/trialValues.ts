@@ -2,7 +2,7 @@ import { type Expected, reduced } from '../../../support/reduction/reference.js'
 import { type Values, valuesOf } from '../../../support/reduction/values.js'
 import type { Trial } from './trial.js'
 
-/** What the ranks of a trial have, and what comes of it: made once for all ranks of a process. */
+/** The inputs of all ranks of a trial, and the expected results. All ranks of a process share one object. */
 export class TrialValues {
   readonly #trial: Trial
   readonly #worldSize: number
