@@ -41,7 +41,7 @@ export function tidyUpAtEnd(handler: (isProcess: boolean) => void): void {
 }
 
 /** What the collector finds when an object was dropped without dispose(). It must not refer to the object itself. */
-interface Leak {
+export interface Leak {
   readonly what: string
   /** What should have been called. */
   readonly end: string
@@ -49,7 +49,7 @@ interface Leak {
   /** Frees what is safe to free from a collector callback and says so, or says why it stays. Undefined: no warning. */
   readonly reclaim: () => string | undefined
   /** What the collector counts it as. */
-  readonly bytes: number
+  bytes: number
   /** Of much memory: its number for {@link reclaimDropped}. */
   id: number
   isOver: boolean
@@ -207,16 +207,27 @@ export function watchForLeak(
   reclaim: () => string | undefined,
   end = 'dispose()',
   bytes = 0,
-): void {
+): Leak {
   const where = traceLeaks ? (new Error().stack ?? '').split('\n').slice(2).join('\n').trim() : undefined
   const leak: Leak = { what, end, where, reclaim, bytes, id: 0, isOver: false }
   leaks.register(object, leak, object)
-  if (bytes === 0) return
+  if (bytes === 0) return leak
   addPressure(bytes)
-  if (bytes < leastWatched) return
+  if (bytes >= leastWatched) watchById(object, leak)
+  return leak
+}
+
+function watchById(object: object, leak: Leak): void {
   leak.id = watchObject(object)
   watchedById.set(leak.id, leak)
   watchedLeaks.set(object, leak)
+}
+
+/** Tells the collector that an object has grown or shrunk. {@link forgetLeak} takes the last `bytes`. */
+export function changeLeakBytes(object: object, leak: Leak, bytes: number): void {
+  addPressure(bytes - leak.bytes)
+  leak.bytes = bytes
+  if (leak.id === 0 && bytes >= leastWatched) watchById(object, leak)
 }
 
 /** What is made and disposed of so often that watching each one would cost more than the call of the driver. */
@@ -266,11 +277,10 @@ function flushPending(): void {
 }
 
 /** The object was disposed of: nothing to report. @param bytes as they were given to {@link watchForLeak} */
-export function forgetLeak(object: object, bytes = 0): void {
+export function forgetLeak(object: object, bytes = 0, isLarge = bytes >= leastWatched): void {
   leaks.unregister(object)
-  if (bytes === 0) return
-  addPressure(-bytes)
-  const leak = bytes < leastWatched ? undefined : watchedLeaks.get(object)
+  if (bytes > 0) addPressure(-bytes)
+  const leak = isLarge ? watchedLeaks.get(object) : undefined
   if (leak === undefined) return
   endLeak(leak)
   forgetObject(leak.id)

@@ -12,7 +12,9 @@ import type { Context, DeviceOrContext } from '../../core/context/context.js'
 import { finishReleasesSync } from '../../core/context/releases.js'
 import { afterUseOfMemory, isAnythingInUse, whenMemoryUnused } from '../../core/inUse.js'
 import {
+  changeLeakBytes,
   forgetLeak,
+  type Leak,
   processIsEnding,
   Resource,
   type ShortLived,
@@ -88,7 +90,8 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   #byteLength = 0
   /** The answer of the memory protocol for the present length. */
   #description: MemoryRange | undefined
-  #isWatched = false
+  /** What the collector knows of this object, once it outlives the turn it was made in. */
+  #leak: Leak | undefined
   /** Whether pieces may still be mapped where it grows next. */
   #hasShrunk = false
 
@@ -116,13 +119,13 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
 
   /** @internal */
   _watch(): void {
-    this.#isWatched = true
     const pieces = this.#pieces
     const what = `A GrowableRange of ${pieces.byteLength} bytes`
-    watchForLeak(this, what, () => {
+    const reclaim = (): string => {
       freeLate(what, pieces)
       return 'its memory is freed when the work that uses it has ended'
-    })
+    }
+    this.#leak = watchForLeak(this, what, reclaim, 'dispose()', this.#context._pressureOf(this.#capacity))
   }
 
   /**
@@ -209,7 +212,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
 
   /** Frees everything when the work of the devices with access has ended. */
   protected release(): void {
-    if (this.#isWatched) forgetLeak(this)
+    if (this.#leak !== undefined) forgetLeak(this, this.#leak.bytes, true)
     this.#capacity = 0
     if (processIsEnding()) return
     const pieces = this.#pieces
@@ -233,6 +236,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     createAndMap(this.#properties, size, words, start, this.#grants)
     this.#capacity = start + size
     ends.push(this.#capacity)
+    this.#countCapacity()
   }
 
   #shrink(byteLength: number): void {
@@ -246,8 +250,13 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     const mappings = mappingsOf(address, ends, kept)
     this.#capacity = ends.at(-1) ?? 0
     this.#hasShrunk = true
+    this.#countCapacity()
     for (const user of users) user._addChild()
     afterCapture(what, () => unmapLate(what, mappings, users, () => undefined))
+  }
+
+  #countCapacity(): void {
+    if (this.#leak !== undefined) changeLeakBytes(this, this.#leak, this.#context._pressureOf(this.#capacity))
   }
 }
 
