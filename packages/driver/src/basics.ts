@@ -1,6 +1,6 @@
 /**
- * What all safe packages share, also those that have no contexts and memory of their own. Little of it, and quick to
- * load.
+ * Functions that all safe packages share, including packages without contexts and memory of their own. This entry is
+ * small so that it loads quickly.
  */
 export { type GraphUse, isCapturing, isInCapture, useInCaptured } from './core/context/capturing.js'
 export { keepCaptured } from './core/context/keptByCaptures.js'

@@ -1,6 +1,6 @@
 /**
- * Contexts beside the primary ones, and parts of a device: what `@shoal/driver/context` and `@shoal/runtime/context`
- * offer. An entry of its own, as few programs need it.
+ * Additional contexts and parts of a device: the entries `@shoal/driver/context` and `@shoal/runtime/context`. A
+ * separate entry, because few programs need it.
  */
 export {
   CreatedContext,

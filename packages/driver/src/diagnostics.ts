@@ -1,6 +1,6 @@
 /**
- * What looks into a process: ranges for profilers, core dumps, logs, checkpoints, entry points. An entry of its own, as
- * few programs need it.
+ * Process diagnostics: profiler ranges, core dumps, logs, checkpoints, entry points. A separate entry, because few
+ * programs need it.
  */
 export { type DeviceReplacement, ProcessCheckpoint, type ProcessState } from './work/diagnostics/checkpoint.js'
 export {

@@ -1,6 +1,6 @@
 /**
- * Memory as tensors of DLPack, and tensors as memory: what `@shoal/driver/dlpack` and `@shoal/runtime/dlpack` offer. An
- * entry of its own, as few programs need it.
+ * DLPack tensors from memory, and memory from tensors: the entries `@shoal/driver/dlpack` and `@shoal/runtime/dlpack`.
+ * A separate entry, because few programs need it.
  */
 export { DLPackTensor, type FromDLPackOptions, fromDLPack } from './memory/dlpack/fromDLPack.js'
 export type { TensorDeviceType } from './memory/dlpack/tensorTypes.js'

@@ -1,6 +1,6 @@
 /**
- * Memory and semaphores of other libraries: what `@shoal/driver/external` and `@shoal/runtime/external` offer. An entry
- * of its own, as few programs need it.
+ * Memory and semaphores of other libraries: the entries `@shoal/driver/external` and `@shoal/runtime/external`. A
+ * separate entry, because few programs need it.
  */
 export { DmaBuf, type DmaBufOptions } from './work/external/dmaBuf.js'
 export {

@@ -1,5 +1,5 @@
 /**
- * Graphs: what `@shoal/driver/graph` and `@shoal/runtime/graph` offer. An entry of its own, as few programs need it.
+ * Graphs: the entries `@shoal/driver/graph` and `@shoal/runtime/graph`. A separate entry, because few programs need it.
  */
 export { type CaptureOptions, captureStatus } from './work/graph/capture.js'
 export {

@@ -1,4 +1,4 @@
-/** Libraries of the driver, which are code for all devices of the process, and the linker. */
+/** Driver libraries, which are code for all devices of the process, and the linker. */
 export { Library } from './work/library/library.js'
 export type { LibraryOptions } from './work/library/loaded.js'
 export { moduleLoadingMode } from './work/library/loadingMode.js'

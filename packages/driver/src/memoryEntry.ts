@@ -1,6 +1,6 @@
 /**
- * Memory beyond buffers: what `@shoal/driver/memory` and `@shoal/runtime/memory` offer. An entry of its own, as few
- * programs need it.
+ * Memory other than buffers: the entries `@shoal/driver/memory` and `@shoal/runtime/memory`. A separate entry, because
+ * few programs need it.
  */
 export { type BatchedPrefetch, discardBatch, type PrefetchOptions, prefetchBatch } from './memory/managed/batches.js'
 export type { Extent, PitchedOptions, Region } from './memory/pitched/extent.js'

@@ -1,4 +1,4 @@
-/** What `@shoal/driver` and `@shoal/runtime` both offer under the same names. */
+/** Exports that `@shoal/driver` and `@shoal/runtime` share under the same names. */
 export {
   DescriptorServer,
   type DescriptorServerOptions,
@@ -44,7 +44,7 @@ export {
   VersionTooOldError,
   type WaitOptions,
 } from '@shoal/types'
-// From the whole, so that both are one file.
+// Import from the main module, so that the bundler puts both into one file.
 export {
   type AccessGrant,
   AddressRange,

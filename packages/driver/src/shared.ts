@@ -1,4 +1,4 @@
-/** All that `@shoal/runtime` uses of this package. Programs use the other entries. */
+/** The parts of this package that `@shoal/runtime` uses. Programs use the other entries. */
 
 export * from './basics.js'
 export type { Dimensions } from './core/attributes/dimensions.js'

@@ -1,6 +1,6 @@
 /**
- * Memory that threads and processes use together: what `@shoal/driver/sharing` and `@shoal/runtime/sharing` offer. An
- * entry of its own, as few programs need it.
+ * Memory shared by threads and processes: the entries `@shoal/driver/sharing` and `@shoal/runtime/sharing`. A separate
+ * entry, because few programs need it.
  */
 export type { SharingWay } from './memory/sharing/description.js'
 export {

@@ -1,4 +1,4 @@
-/** Arrays, textures, surfaces and tensor maps: what `@shoal/driver/texture` and `@shoal/runtime/texture` offer. */
+/** Arrays, textures, surfaces and tensor maps: the entries `@shoal/driver/texture` and `@shoal/runtime/texture`. */
 export type {
   ArrayCopyOptions,
   ArrayNodeOptions,

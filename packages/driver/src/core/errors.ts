@@ -2,7 +2,7 @@ import { cuDriverGetVersion, cuGetErrorName, cuGetErrorString } from '@shoal/cud
 import { CudaVersion, isStickyCudaStatus, StatusError } from '@shoal/types'
 import { readCString, scratch } from './native.js'
 
-/** Status codes the driver package itself decides on. */
+/** Status codes on which the driver package bases decisions. */
 export const Status = {
   success: 0,
   invalidValue: 1,
@@ -22,11 +22,11 @@ export const Status = {
   streamCaptureImplicit: 906,
 } as const
 
-/** What a library calls a status, and what it says of it. */
+/** A library's name and description of a status. */
 export interface StatusText {
   /** The name in C, such as `'CUDA_ERROR_OUT_OF_MEMORY'`. */
   readonly name: string
-  /** What the library says of it. */
+  /** The library's description of the status. */
   readonly description: string
 }
 
@@ -38,19 +38,19 @@ export function check(status: number, api: string): void {
 }
 
 /**
- * Checks the status of a call that releases something. A context that is lost and a driver that has shut down have
- * released it already and have been, or will be, reported by another call; a dispose() must not hide that report.
+ * Checks the status of a releasing call. Ignores a lost context and a driver that has shut down: they have released the
+ * resource, and another call reports them. dispose() must not hide that report.
  */
 export function checkRelease(status: number, api: string): void {
   if (status !== Status.success && !isGone(status)) throw driverError(status, api)
 }
 
-/** Whether a status says that what should be released went with its context or with the driver. */
+/** Whether a status means that the resource ended with its context or with the driver. */
 export function isGone(status: number): boolean {
   return status === Status.deinitialized || status === Status.contextIsDestroyed || isStickyCudaStatus(status)
 }
 
-/** The error for a status, with the name and the text the driver has for it. `detail` is appended to the text. */
+/** Returns the error for a status, with the driver's name and text. `detail` is appended to the text. */
 export function driverError(status: number, api: string, detail = ''): StatusError {
   const text = driverStatusText(status)
   const description = detail === '' ? text.description : `${text.description}\n${detail}`
@@ -66,7 +66,7 @@ export function driverError(status: number, api: string, detail = ''): StatusErr
   })
 }
 
-/** Name and text of a status (`cuGetErrorName`, `cuGetErrorString`), also where nothing failed. */
+/** Returns the name and text of any status, including success (`cuGetErrorName`, `cuGetErrorString`). */
 export function driverStatusText(status: number): StatusText {
   let text = statusTexts.get(status)
   if (text === undefined) {
@@ -74,7 +74,7 @@ export function driverStatusText(status: number): StatusText {
       name: textOf(cuGetErrorName, status) ?? `CUDA_ERROR_${status}`,
       description: textOf(cuGetErrorString, status) ?? 'a code this driver has no text for',
     }
-    // Of a lost context the software device says what was wrong, another time something else.
+    // For a lost context the software device describes the cause, so the text can differ next time.
     if (!isStickyCudaStatus(status)) statusTexts.set(status, text)
   }
   return text

@@ -1,7 +1,4 @@
-/**
- * What calls on native threads work with at this moment: it is given back when they have returned, whenever it is
- * disposed of.
- */
+/** Memory and streams that calls on native threads use now. Disposed objects are released after these calls return. */
 import type { BackgroundWork } from '@shoal/ffi'
 import { type MemoryRange, memoryProtocol, type StreamHandle, streamProtocol } from '@shoal/types'
 import { warnOnReject } from './lifetime.js'
@@ -11,15 +8,15 @@ interface Use {
   readonly memory: MemoryRange | undefined
   readonly stream: bigint | undefined
   readonly ended: Promise<unknown>
-  /** Settles when nobody waits for the call any more, which may never return. */
+  /** Settles when no caller waits for the call any more. The call may never return. */
   readonly givenUp: Promise<void>
 }
 
 const uses = new Set<Use>()
 
 /**
- * Keeps memory and streams until a call that works with them has returned. They must be there still.
- * @param background of the call, which is under way: who releases it has given the call up
+ * Keeps memory and streams until a call that uses them returns. They must not be disposed of yet.
+ * @param background the running call; releasing it means that the caller has stopped waiting
  */
 export function keepWhile(operands: readonly object[], ended: Promise<unknown>, background?: BackgroundWork): void {
   if (operands.length === 0) return
@@ -37,8 +34,8 @@ export function keepWhile(operands: readonly object[], ended: Promise<unknown>, 
 }
 
 /**
- * Keeps memory that a library has registered, however it is disposed of, until the function returned is called. Nobody
- * waits for that: the memory is given back later. Its owner must stay reachable.
+ * Keeps memory that a library has registered, even after dispose(), until the returned function is called. dispose()
+ * does not wait for it; the memory is freed later. The memory's owner must stay reachable.
  */
 export function keepRegistered(memory: object): () => void {
   let end = (): void => undefined
@@ -62,19 +59,20 @@ function whenReleased(background: BackgroundWork | undefined): Promise<void> {
   })
 }
 
-/** Whether anything is in use: what most disposals ask first, and then nothing else. */
+/** Whether anything is in use. A fast check for most disposals, which need no other. */
 export function isAnythingInUse(): boolean {
   return uses.size > 0
 }
 
-/** Settles when no call works with the memory any more; undefined when none does. */
+/** Settles when no call uses the memory any more; undefined when none does. */
 export function whenMemoryUnused(address: bigint, byteLength: number): Promise<unknown> | undefined {
   return whenEnded(usesMemory(address, byteLength))
 }
 
 /**
- * Waits until no call works with the memory any more: true. False as soon as one of them is given up: nothing keeps the
- * process alive for it, and it may never return, so the memory is to be given back by {@link afterUseOfMemory}.
+ * Resolves to true when no call uses the memory any more. Resolves to false when a caller has stopped waiting for one
+ * of the calls: that call may never return, and it does not keep the process alive. Free the memory with
+ * {@link afterUseOfMemory} then.
  */
 export function untilMemoryUnused(address: bigint, byteLength: number): Promise<boolean> {
   return untilEnded(usesMemory(address, byteLength))
@@ -93,12 +91,12 @@ function usesMemory(address: bigint, byteLength: number): (use: Use) => boolean 
     address < memory.address + BigInt(memory.byteLength)
 }
 
-/** Gives a stream back now, or when no call works with it any more. */
+/** Releases a stream now, or when no call uses it any more. */
 export function afterUseOfStream(handle: bigint, release: () => void): void {
   later('A Stream', ({ stream }) => stream === handle, release)
 }
 
-/** Gives memory back now, or when no call works with it any more. */
+/** Frees memory now, or when no call uses it any more. */
 export function afterUseOfMemory(what: string, address: bigint, byteLength: number, release: () => void): void {
   later(what, usesMemory(address, byteLength), release)
 }
@@ -122,6 +120,6 @@ async function releaseOnceUnused(
   release: () => void,
 ): Promise<void> {
   if (await ended) await awaitReleases(release)
-  // Somebody gave the call up, which may never return: nobody waits for it.
+  // A caller has stopped waiting for a call, and the call may never return. So this release is not awaited.
   else warnOnReject(what, unused.then(release))
 }

@@ -3,15 +3,15 @@ import { driverLibrary } from './calls/driverLibrary.js'
 import type { StatusText } from './errors.js'
 
 /**
- * Loads the driver and starts it (`cuInit`). Every object of this package does so on its own; call it to fail early.
- * @throws LibraryNotFoundError when there is no driver, StatusError when it does not start.
+ * Loads and initializes the driver (`cuInit`). Every object of this package does so by itself; call it to fail early.
+ * @throws LibraryNotFoundError when there is no driver, StatusError when initialization fails
  */
 export function initialize(): void {
   driverLibrary.start()
 }
 
 /**
- * What the driver calls a status and says of it, without an error (`cuGetErrorName`, `cuGetErrorString`).
+ * Returns the driver's name and description of a status (`cuGetErrorName`, `cuGetErrorString`).
  * @throws TypeError, RangeError
  */
 export function statusText(status: number): StatusText {

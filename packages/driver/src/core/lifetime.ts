@@ -6,8 +6,8 @@ import { awaitReleases, withBlockingReleases } from './releasing.js'
 let isEnding = false
 
 /**
- * Whether the process is about to end. What was made is not freed any more then: the system takes it all back, and
- * freeing would wait for work in flight.
+ * Whether the process is about to end. Objects are not freed then: the system reclaims everything, and freeing would
+ * wait for work in flight.
  */
 export function processIsEnding(): boolean {
   return isEnding
@@ -16,7 +16,7 @@ export function processIsEnding(): boolean {
 const atEnd: ((isProcess: boolean) => void)[] = []
 let isWatching = false
 
-/** Watches for the end of the process, once. */
+/** Starts to watch for the end of the process, once. */
 export function watchForEnd(): void {
   if (isWatching) return
   isWatching = true
@@ -33,53 +33,55 @@ export function watchForEnd(): void {
 }
 
 /**
- * Calls `handler` when this thread ends, and says whether the process does: what a worker leaves behind would stay with
- * it. A worker that is terminated has no such moment.
+ * Calls `handler` when this thread ends and passes whether the process ends. A worker's resources would otherwise stay
+ * until the process ends. A terminated worker does not call the handler.
  */
 export function tidyUpAtEnd(handler: (isProcess: boolean) => void): void {
   atEnd.push(handler)
 }
 
-/** What the collector finds when an object was dropped without dispose(). It must not refer to the object itself. */
+/** The record of an object that can be dropped without dispose(). It must not refer to the object itself. */
 export interface Leak {
   readonly what: string
-  /** What should have been called. */
+  /** The call that the program omitted, such as dispose(). */
   readonly end: string
   readonly where: string | undefined
-  /** Frees what is safe to free from a collector callback and says so, or says why it stays. Undefined: no warning. */
+  /**
+   * Frees what a collector callback can free safely and says so, or says why it is not freed. Undefined: no warning.
+   */
   readonly reclaim: () => string | undefined
-  /** What the collector counts it as. */
+  /** Bytes that the object adds to the collector's memory pressure. */
   bytes: number
-  /** Of much memory: its number for {@link reclaimDropped}. */
+  /** Number of an object with much memory, for {@link reclaimDropped}. */
   id: number
   isOver: boolean
 }
 
-/** Set SHOAL_TRACE_LEAKS=1 to see in each leak warning where the object was made. */
+/** With SHOAL_TRACE_LEAKS=1, each leak warning shows where the object was created. */
 const traceLeaks = process.env['SHOAL_TRACE_LEAKS'] === '1'
 
 const leaks = new FinalizationRegistry<Leak>(collected)
 
 /**
- * Objects with at least so many bytes are looked for when memory is short. Watching others would cost more than they
- * hold.
+ * Minimum size, in bytes, of objects that are reclaimed when memory is short. Watching smaller objects would cost more
+ * than their memory.
  */
 const leastWatched = 64 * 1024
 const watchedById = new Map<number, Leak>()
 const watchedLeaks = new WeakMap<object, Leak>()
-/** Objects with memory that the collector has found so far. */
+/** Number of dropped objects with memory that the collector has found so far. */
 let dropped = 0
 
-/** How many objects with memory were dropped without dispose(), and found, so far. */
+/** Returns how many objects with memory were dropped without dispose() and found so far. */
 export function droppedCount(): number {
   return dropped
 }
 
-/** Changes of less than so many bytes are told to the collector together. */
+/** Changes of the memory pressure below this number of bytes are reported together. */
 const leastTold = 1024 * 1024
 let untold = 0
 
-/** The collector of JavaScript counts so many bytes more, or fewer, as held by objects. */
+/** Changes the number of bytes that the JavaScript collector counts for objects. */
 function addPressure(bytes: number): void {
   untold += bytes
   if (untold < leastTold && untold > -leastTold) return
@@ -88,8 +90,7 @@ function addPressure(bytes: number): void {
 }
 
 /**
- * Runs the collector, and gives back what objects with much memory held that were dropped. Their memory is freed later,
- * or on its stream.
+ * Runs the collector and releases dropped objects with much memory. Their memory is freed later, or on its stream.
  * @returns whether there were any
  */
 export function reclaimDropped(): boolean {
@@ -103,7 +104,7 @@ export function reclaimDropped(): boolean {
   return dropped > before
 }
 
-/** Whether the object is over for the first time. */
+/** Ends the record. Returns false if it has ended before. */
 function endLeak(leak: Leak): boolean {
   if (leak.isOver) return false
   leak.isOver = true
@@ -124,9 +125,9 @@ function collected(leak: Leak): void {
   report(`${leak.what} was dropped without ${leak.end}; ${outcome}`, detail)
 }
 
-/** More of a kind than this, found by one run of the collector, are one warning with their number. */
+/** If one collector run finds more objects of a kind than this, one warning with their number replaces the others. */
 const mostAlike = 3
-/** What the collector has found in the run that is under way: the warnings of each kind. */
+/** The warnings of the current collector run, by kind. */
 let found: Map<string, string[]> | undefined
 
 function report(message: string, detail: string): void {
@@ -134,7 +135,7 @@ function report(message: string, detail: string): void {
     found = new Map()
     queueMicrotask(warnOfFound)
   }
-  // A kind is a class and an end: sizes and devices may differ, places where objects were made may not.
+  // A kind is a class and an omitted call. Sizes and devices may differ; creation sites may not.
   const kind = message.replace(/\d+/g, '') + detail
   const alike = found.get(kind)
   if (alike === undefined) found.set(kind, [message + detail])
@@ -154,7 +155,7 @@ function warn(message: string): void {
   process.emitWarning(message, { type: 'ShoalLeakWarning' })
 }
 
-// An error thrown from a collector callback would end the process; in the warning it is seen all the same.
+// An error from a collector callback would end the process, so the warning contains the error.
 function reclaim(leak: Leak): string | undefined {
   try {
     return leak.reclaim()
@@ -168,8 +169,8 @@ function notFreed(error: unknown): string {
 }
 
 /**
- * Gives back what was made and cannot be put to use. The error that led here is the one to throw, so a failure of this
- * is a warning.
+ * Releases an object that cannot be used after a failure. The caller throws the original error, so a failure of this
+ * release becomes a warning.
  */
 export function releaseAfterFailure(what: string, release: () => void): void {
   try {
@@ -179,27 +180,26 @@ export function releaseAfterFailure(what: string, release: () => void): void {
   }
 }
 
-/** After several steps that were all to be tried: throws the first failure, if there is one; of others it warns. */
+/** Throws the first of several failures, if any, and warns about the others. */
 export function throwFirst(what: string, failures: readonly unknown[]): void {
   if (failures.length === 0) return
   for (const failure of failures.slice(1)) warn(`${what}: ${notFreed(failure)}`)
   throw failures[0]
 }
 
-/** For the end of a thread, which has no later moment. */
+/** Warns about an error at the end of a thread, which cannot report it later. */
 export function warnAtEnd(what: string, error: unknown): void {
   process.emit('warning', Object.assign(new Error(`${what}: ${notFreed(error)}`), { name: 'ShoalLeakWarning' }))
 }
 
-/** Lets go on what a collector callback began. Nobody else would hear of a failure: it is a warning, too. */
+/** Continues work that a collector callback started. No caller sees a failure, so it becomes a warning. */
 export function warnOnReject(what: string, work: Promise<unknown>): void {
   work.catch((error: unknown) => warn(`${what}: ${notFreed(error)}`))
 }
 
 /**
- * Reports `object` when it is collected before {@link forgetLeak} was called for it; `end` is what should have been
- * called. `reclaim` must not refer to the object. The collector runs sooner, the more `bytes` there are; forgetLeak()
- * needs them again.
+ * Warns when `object` is collected before {@link forgetLeak} was called for it. `end` is the omitted call. `reclaim`
+ * must not refer to the object. The collector runs sooner for larger `bytes`; pass the same number to forgetLeak().
  */
 export function watchForLeak(
   object: object,
@@ -223,30 +223,33 @@ function watchById(object: object, leak: Leak): void {
   watchedLeaks.set(object, leak)
 }
 
-/** Tells the collector that an object has grown or shrunk. {@link forgetLeak} takes the last `bytes`. */
+/** Reports an object's new size to the collector. Pass the last `bytes` to {@link forgetLeak}. */
 export function changeLeakBytes(object: object, leak: Leak, bytes: number): void {
   addPressure(bytes - leak.bytes)
   leak.bytes = bytes
   if (leak.id === 0 && bytes >= leastWatched) watchById(object, leak)
 }
 
-/** What is made and disposed of so often that watching each one would cost more than the call of the driver. */
+/** An object that is created and disposed of so often that watching each one would cost more than the driver call. */
 export interface ShortLived {
   /** Whether it was disposed of. */
   readonly disposed: boolean
-  /** @internal Has the collector watch it, with {@link watchForLeak}, which dispose() then has to take back. */
+  /** @internal Watches the object with {@link watchForLeak}. dispose() must then call {@link forgetLeak}. */
   _watch(): void
 }
 
 const mostPending = 1024
-/** Filled up to `pendingCount`. It keeps its length: growing it anew would cost more than what it is for. */
+/**
+ * The first `pendingCount` entries are in use. The array keeps its length, because growing it again would cost too
+ * much.
+ */
 const pending: (ShortLived | undefined)[] = new Array(mostPending).fill(undefined)
 let pendingCount = 0
 let willFlush = false
 
 /**
- * Has the collector watch an object unless it is disposed of before this turn of the event loop ends. Until then it is
- * held here.
+ * Watches an object for leaks if it is not disposed of before this turn of the event loop ends. Until then this list
+ * keeps the object.
  */
 export function watchLater(object: ShortLived): void {
   if (traceLeaks) {
@@ -276,7 +279,7 @@ function flushPending(): void {
   }
 }
 
-/** The object was disposed of: nothing to report. @param bytes as they were given to {@link watchForLeak} */
+/** Ends the leak watch of a disposed object. @param bytes the same number as for {@link watchForLeak} */
 export function forgetLeak(object: object, bytes = 0, isLarge = bytes >= leastWatched): void {
   leaks.unregister(object)
   if (bytes > 0) addPressure(-bytes)
@@ -286,7 +289,7 @@ export function forgetLeak(object: object, bytes = 0, isLarge = bytes >= leastWa
   forgetObject(leak.id)
 }
 
-/** What everything with a native handle shares: an idempotent dispose() and the refusal of use after it. */
+/** Base class of objects with a native handle: dispose() is idempotent, and later use throws. */
 export abstract class Resource extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
@@ -298,7 +301,7 @@ export abstract class Resource extends PublicObject {
   /** The name of the class in messages. */
   protected abstract readonly kind: string
 
-  // Defining it where it is declared would be a slow call of V8 for each object, as so many classes extend this one.
+  // A field initializer would be a slow V8 call per object, because so many classes extend this one.
   constructor() {
     super()
     this._disposed = false
@@ -310,8 +313,8 @@ export abstract class Resource extends PublicObject {
   }
 
   /**
-   * Releases what this object holds. Calling it again does nothing. It never blocks the thread for work of the device:
-   * what must wait for that is released on a native thread, and an error of it becomes a process warning.
+   * Releases this object's resources. Calling it again does nothing. It never blocks the thread for the device's work:
+   * a native thread makes the calls that must wait, and their errors become process warnings.
    */
   dispose(): void {
     if (this._disposed) return
@@ -319,14 +322,12 @@ export abstract class Resource extends PublicObject {
     this.release()
   }
 
-  /**
-   * The same as {@link dispose}, but blocks the thread until the driver has released everything. @throws StatusError
-   */
+  /** Like {@link dispose}, but blocks the thread until the driver has released everything. @throws StatusError */
   disposeSync(): void {
     withBlockingReleases(() => this.dispose())
   }
 
-  /** The same as {@link dispose}; resolves when the driver has released everything. @throws (rejects) StatusError */
+  /** Like {@link dispose}, but resolves when the driver has released everything. @throws (rejects) StatusError */
   async [Symbol.asyncDispose](): Promise<void> {
     await awaitReleases(() => this.dispose())
     await doneNow()
@@ -336,10 +337,10 @@ export abstract class Resource extends PublicObject {
     this.dispose()
   }
 
-  /** Called once, by the first dispose(). */
+  /** Releases the resources. The first dispose() calls it once. */
   protected abstract release(): void
 
-  /** What tells this object from others of its class, for {@link inspectLine}. Must not throw, also after dispose(). */
+  /** Facts that distinguish this object from others of its class, for {@link inspectLine}. Must never throw. */
   protected inspectFacts(): { readonly [fact: string]: unknown } {
     return {}
   }

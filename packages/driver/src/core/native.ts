@@ -2,7 +2,7 @@ import { NativeMemory } from '@shoal/ffi'
 
 let cells: NativeMemory | undefined
 
-/** A few words of native memory for results by address: read them before the next call that uses them. */
+/** Returns a few words of native memory for results by address. Read them before the next call that uses them. */
 export function scratch(): NativeMemory {
   cells ??= NativeMemory.allocate(1024)
   return cells

@@ -1,10 +1,8 @@
-/**
- * How what a dispose() starts is released: later on a native thread, at once, or such that somebody can wait for it.
- */
+/** How releases run: later on a native thread, immediately, or later with a caller that awaits them. */
 let isBlocking = false
 let collected: Promise<unknown>[] | undefined
 
-/** Releases are made at once while `fn` runs, on this thread, which they may block. */
+/** Runs `fn`. Its releases run immediately on this thread and may block it. */
 export function withBlockingReleases<T>(fn: () => T): T {
   const before = isBlocking
   isBlocking = true
@@ -15,12 +13,12 @@ export function withBlockingReleases<T>(fn: () => T): T {
   }
 }
 
-/** Whether releases have to be over when the call returns that makes them. */
+/** Whether releases must be complete when the releasing call returns. */
 export function releasesBlock(): boolean {
   return isBlocking
 }
 
-/** Resolves when all releases that `fn` starts are over. @throws (rejects) the first error of them */
+/** Resolves when all releases that `fn` starts are complete. @throws (rejects) their first error */
 export async function awaitReleases(fn: () => void): Promise<void> {
   const before = collected
   const started: Promise<unknown>[] = []
@@ -33,12 +31,12 @@ export async function awaitReleases(fn: () => void): Promise<void> {
   for (const result of await Promise.allSettled(started)) if (result.status === 'rejected') throw result.reason
 }
 
-/** Whether somebody waits for the releases that are started now, and gets their errors. */
+/** Whether a caller awaits the releases that start now, and receives their errors. */
 export function releasesAreAwaited(): boolean {
   return collected !== undefined
 }
 
-/** A release was started. Somebody must wait for it ({@link releasesAreAwaited}). */
+/** Adds a started release to those the caller awaits. Requires {@link releasesAreAwaited}. */
 export function addAwaited(release: Promise<unknown>): void {
   collected?.push(release)
 }

@@ -6,8 +6,8 @@ import { scratch } from './native.js'
 let isStarted = false
 
 /**
- * Loads the driver and initialises it, once.
- * @throws LibraryNotFoundError when there is no driver, StatusError when it does not start (`cuInit`).
+ * Loads and initializes the driver, once.
+ * @throws LibraryNotFoundError when there is no driver, StatusError when initialization fails (`cuInit`)
  */
 export function startDriver(): void {
   if (isStarted) return
@@ -16,7 +16,7 @@ export function startDriver(): void {
   isStarted = true
 }
 
-/** The newest CUDA version the installed driver supports (`cuDriverGetVersion`). */
+/** Returns the newest CUDA version that the installed driver supports (`cuDriverGetVersion`). */
 export function driverVersion(): CudaVersion {
   const out = scratch()
   check(cuDriverGetVersion(out), 'cuDriverGetVersion')

@@ -20,15 +20,15 @@ import {
 const defaultStreams = new WeakMap<Context, Stream>()
 
 /**
- * The methods of {@link Device} that make objects. They are in a file of their own, so that contexts, which name
- * devices, import no memory.
+ * The methods of {@link Device} that create objects. A separate file, so that contexts can import devices without
+ * memory.
  */
 export abstract class DeviceFactories {
   abstract readonly ordinal: number
   abstract readonly handle: CUdevice
   abstract readonly primaryContext: Context
 
-  /** The stream that work goes to when none is named: the legacy or the per-thread one, see `setStreamMode`. */
+  /** The stream for work without a stream: the legacy or the per-thread default stream (see `setStreamMode`). */
   get defaultStream(): Stream {
     const context = this.primaryContext
     let stream = defaultStreams.get(context)
@@ -39,29 +39,42 @@ export abstract class DeviceFactories {
     return stream
   }
 
-  /** Makes a stream (`cuStreamCreateWithPriority`, `cudaStreamCreateWithPriority`). */
+  /**
+   * Creates a stream (`cuStreamCreateWithPriority`, `cudaStreamCreateWithPriority`).
+   *
+   * @example
+   * using stream = device.createStream({ nonBlocking: true })
+   * await buffer.copyFrom(samples, { stream }).toArray({ stream })
+   */
   createStream(options: StreamOptions = {}): Stream {
     return Stream._create(this.primaryContext, options, 'Device.createStream')
   }
 
-  /** Makes an event, without timing unless asked (`cuEventCreate`, `cudaEventCreateWithFlags`). */
+  /**
+   * Creates an event, by default without timing (`cuEventCreate`, `cudaEventCreateWithFlags`).
+   *
+   * @example
+   * using done = device.createEvent()
+   * producer.record(done)
+   * consumer.waitEvent(done) // later work of consumer waits
+   */
   createEvent(options: EventOptions = {}): Event {
     return Event._create(this.primaryContext, options, 'Device.createEvent')
   }
 
-  /** Makes a pool of memory on the device (`cuMemPoolCreate`, `cudaMemPoolCreate`). */
+  /** Creates a pool of the device's memory (`cuMemPoolCreate`, `cudaMemPoolCreate`). */
   createMemoryPool(options: MemoryPoolOptions = {}): MemoryPool {
     return MemoryPool._create(this, options, 'Device.createMemoryPool')
   }
 
-  /** A pool that hands out memory again without a call of the driver. */
+  /** Creates a pool that reuses freed memory without a driver call. */
   createCachingPool(options: CachingPoolOptions = {}): CachingPool {
     return CachingPool._create(this, options, 'Device.createCachingPool')
   }
 
   /**
-   * Where `DeviceBuffer.allocateOn` takes memory of this device from, as seen from this package and thread. Undefined:
-   * from the device's current pool.
+   * Allocator of `DeviceBuffer.allocateOn` for this device, in this package and thread. Undefined: the device's current
+   * pool.
    */
   get allocator(): StreamAllocator | undefined {
     return this.primaryContext._allocator as StreamAllocator | undefined
@@ -74,27 +87,29 @@ export abstract class DeviceFactories {
     this.primaryContext._allocator = allocator
   }
 
-  /** The pool that streams allocate from when none is named. See `MemoryPool.setCurrent`. */
+  /** The device's current pool, from which streams allocate by default. See `MemoryPool.setCurrent`. */
   get memoryPool(): MemoryPool {
     return MemoryPool.currentOf(this)
   }
 
-  /** The pool that came with the device. */
+  /** The device's default pool. */
   get defaultMemoryPool(): MemoryPool {
     return MemoryPool.defaultOf(this)
   }
 
-  /** Bytes that sizes and offsets of memory on the device must be a multiple of (`cuMemGetAllocationGranularity`). */
+  /**
+   * Returns the granularity for sizes and offsets of the device's memory, in bytes (`cuMemGetAllocationGranularity`).
+   */
   allocationGranularity(options: AllocationOptions & { readonly granularity?: Granularity | undefined } = {}): number {
     return granularityAt(this, options, 'Device.allocationGranularity')
   }
 
-  /** Makes memory without an address on the device (`cuMemCreate`). */
+  /** Creates device memory without an address (`cuMemCreate`). */
   createPhysicalMemory(byteLength: number, options: PhysicalMemoryOptions = {}): PhysicalMemory {
     return PhysicalMemory._create(this, byteLength, options, 'Device.createPhysicalMemory')
   }
 
-  /** Makes typed memory on the device that grows and shrinks in place. */
+  /** Creates typed device memory that grows and shrinks in place. */
   createGrowableBuffer<E extends ElementType>(dtype: E, options: GrowableBufferOptions): GrowableBuffer<E> {
     return GrowableBuffer._reserve(this, dtype, options, 'Device.createGrowableBuffer')
   }

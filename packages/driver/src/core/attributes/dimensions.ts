@@ -1,9 +1,9 @@
 import { isArray, requireInteger, wrongType } from '@shoal/types'
 
-/** One, two or three sizes; those left out are 1. */
+/** One, two or three sizes. Omitted sizes are 1. */
 export type Dimensions = number | readonly [x: number, y?: number, z?: number]
 
-/** Three sizes of one, two or three, checked. @throws TypeError, RangeError */
+/** Returns three checked sizes from one, two or three. @throws TypeError, RangeError */
 export function dimensionsOf(
   dimensions: Dimensions,
   api: string,
@@ -14,7 +14,7 @@ export function dimensionsOf(
   return [axis(0), axis(1), axis(2)]
 }
 
-/** One of them, checked. @throws TypeError, RangeError */
+/** Returns one checked size. @throws TypeError, RangeError */
 export function dimensionAt(
   dimensions: Dimensions,
   axis: 0 | 1 | 2,

@@ -15,63 +15,65 @@ import { type EventLike, requireEventLike } from '../context/eventLike.js'
 import { toSpan } from '../ranges/span.js'
 import { type Dimensions, dimensionsOf } from './dimensions.js'
 
-/** Memory whose lines the cache treats in a way of its own while a kernel runs (`CUaccessPolicyWindow`). */
+/** A memory range whose caching a running kernel controls (`CUaccessPolicyWindow`). */
 export interface AccessPolicyWindow {
-  /** The range. */
+  /** The memory of the window. */
   readonly memory: MemoryLike
-  /** Which part of the accesses counts as hits, from 0 to 1. */
+  /** The fraction of the accesses that counts as hits, from 0 to 1. */
   readonly hitRatio: number
-  /** What becomes of hits. */
+  /** How the cache treats hits. */
   readonly hit: 'normal' | 'streaming' | 'persisting'
-  /** What becomes of the rest; it cannot persist. */
+  /** How the cache treats all other accesses. They cannot persist. */
   readonly miss: 'normal' | 'streaming'
 }
 
-/** An event that a kernel records by itself. */
+/** An event that the kernel itself records. */
 export interface KernelEvent {
-  /** The event, of the kernel's device. */
+  /** The event. It belongs to the kernel's device. */
   readonly event: EventLike
-  /** Recorded when all blocks have begun, and not when they trigger it. Default: false. */
+  /** Records the event when all blocks have started, not when the blocks trigger it. Default: false. */
   readonly triggerAtBlockStart?: boolean | undefined
 }
 
-/** An attribute that this package has no name for: its number, and up to 64 bytes of its value. */
+/** A launch attribute without a name in this package. */
 export interface RawLaunchAttribute {
-  /** Its `CUlaunchAttributeID`. */
+  /** The number of the attribute (`CUlaunchAttributeID`). */
   readonly id: number
-  /** The value as C lays it out. */
+  /** The value in C's layout, at most 64 bytes. */
   readonly value: Uint8Array
 }
 
-/** How launches of a kernel differ from plain ones (`CUlaunchAttribute`). What is left out is as the driver has it. */
+/** Attributes of a kernel launch (`CUlaunchAttribute`). The driver's defaults apply to omitted attributes. */
 export interface LaunchAttributes {
   /** How the cache treats a range of memory. */
   readonly accessPolicyWindow?: AccessPolicyWindow | undefined
-  /** All blocks run at once, so that they can wait for each other: what cooperative groups' grids need. */
+  /** Runs all blocks at once, so that blocks can wait for each other. Grids of cooperative groups need this. */
   readonly cooperative?: boolean | undefined
-  /** Blocks in a cluster; the grid must be a multiple of it. */
+  /** Number of blocks in a cluster. The grid must be a multiple of it. */
   readonly clusterDimension?: Dimensions | undefined
-  /** How the blocks of a cluster are spread over multiprocessors. */
+  /** How the driver distributes the blocks of a cluster over multiprocessors. */
   readonly clusterSchedulingPolicy?: 'default' | 'spread' | 'load-balancing' | undefined
-  /** The next kernel of the stream may begin before this one has ended, and waits by itself. */
+  /**
+   * The next kernel of the stream can start before this kernel completes. The next kernel itself waits for the results.
+   */
   readonly programmaticStreamSerialization?: boolean | undefined
-  /** An event that blocks trigger before the kernel has ended. */
+  /** An event that the blocks trigger before the kernel completes. */
   readonly programmaticEvent?: KernelEvent | undefined
-  /** As of a stream: a lower number goes first. */
+  /** Priority of the kernel, like a stream's priority: a lower number runs first. */
   readonly priority?: number | undefined
-  /** Which physical domains the two logical ones are. */
+  /** The physical domains of the two logical domains. */
   readonly memorySynchronizationDomainMap?: { readonly default: number; readonly remote: number } | undefined
-  /** The logical domain that its fences order. */
+  /** The logical domain that the kernel's fences order. */
   readonly memorySynchronizationDomain?: 'default' | 'remote' | undefined
-  /** A larger cluster, where there is room for it. */
+  /** A larger cluster size, used if the device has room for it. */
   readonly preferredClusterDimension?: Dimensions | undefined
-  /** Recorded when the last block has begun. */
+  /** Records the event when the last block has started. */
   readonly launchCompletionEvent?: EventLike | undefined
-  /** Percent of the cache that is to be shared memory; -1: as the driver thinks. */
+  /** Percentage of the L1 cache to use as shared memory. -1 leaves the choice to the driver. */
   readonly sharedMemoryCarveout?: number | undefined
-  /** Blocks are placed for the most use of NVLink. */
+  /** Places blocks for the highest use of NVLink. */
   readonly nvlinkUtilCentricScheduling?: boolean | undefined
-  /** Attributes by number. */
+  /** Attributes without a name in this package. */
   readonly raw?: readonly RawLaunchAttribute[] | undefined
 }
 
@@ -92,7 +94,7 @@ const attributeKeys: OptionKeys<LaunchAttributes> = {
   raw: true,
 }
 
-// CUlaunchAttributeID
+// Values of CUlaunchAttributeID
 const ids = {
   accessPolicyWindow: 1,
   cooperative: 2,
@@ -113,18 +115,18 @@ const accessProperties = { normal: 0, streaming: 1, persisting: 2 } as const
 const missProperties = { normal: 0, streaming: 1 } as const
 const domains = { default: 0, remote: 1 } as const
 
-// CUlaunchAttribute: its number, and a value of 64 bytes behind it.
+// Size of CUlaunchAttribute: the id, then a value of 64 bytes.
 const attributeBytes = 72
 const valueOffset = 8
 const valueBytes = 64
 const mostClusterBlocks = 2 ** 31 - 1
 const clusterLimits = [mostClusterBlocks, mostClusterBlocks, mostClusterBlocks] as const
 
-/** Attributes as C reads them: an array of `CUlaunchAttribute`. */
+/** Encoded attributes: an array of `CUlaunchAttribute` for C. */
 export class EncodedAttributes {
   readonly memory: NativeMemory
   readonly count: number
-  /** Objects that the attributes name, each with a check that throws once it is gone. */
+  /** Objects named by the attributes. Each has a check that throws after the object was disposed of. */
   readonly needs: ReadonlyMap<object, () => void>
 
   private constructor(memory: NativeMemory, count: number, needs: ReadonlyMap<object, () => void>) {
@@ -133,7 +135,7 @@ export class EncodedAttributes {
     this.needs = needs
   }
 
-  /** @throws TypeError, RangeError; DisposedError */
+  /** Encodes attributes. @throws TypeError, RangeError; DisposedError */
   static of(attributes: LaunchAttributes, api: string): EncodedAttributes {
     requireOptions(attributes, api, attributeKeys, 'attributes')
     const needs = new Map<object, () => void>()
@@ -197,7 +199,7 @@ export class EncodedAttributes {
     return new EncodedAttributes(memory, entries.length, needs)
   }
 
-  /** Number and value of each. */
+  /** Yields the number and the value of each attribute. */
   *entries(): Generator<{ readonly id: number; readonly value: Uint8Array }> {
     const view = new DataView(this.memory.buffer)
     for (let index = 0; index < this.count; index += 1) {
@@ -206,9 +208,9 @@ export class EncodedAttributes {
     }
   }
 
-  /** @throws DisposedError when an event or memory that they name is gone. */
+  /** @throws DisposedError when an event or memory in the attributes was disposed of */
   check(): void {
-    // An iterator for nothing costs a launch some twenty nanoseconds.
+    // An iterator over an empty map costs a launch about 20 ns.
     if (this.needs.size === 0) return
     for (const check of this.needs.values()) check()
   }

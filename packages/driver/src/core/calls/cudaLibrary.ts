@@ -13,38 +13,38 @@ import type {
   cuMemsetD8AsyncUnchecked,
 } from './uncheckedCalls.gen.js'
 
-/** A device, as the two libraries name it: by its `CUdevice` or its ordinal, its context or its ordinal. */
+/** A device in the terms of both libraries: libcuda takes a `CUdevice` or a context, libcudart an ordinal. */
 export interface DeviceReference {
   readonly ordinal: number
   readonly primaryContext: { readonly handle: CUcontext }
 }
 
 /**
- * What libcuda and libcudart both do with different arguments. These are adapted by hand; why is said at the adapter of
- * libcudart. Each gives a status.
+ * Functions that libcuda and libcudart both have, with different parameters. The adapters are written by hand; the
+ * adapter of libcudart explains why. Each function returns a status.
  */
 export interface AdaptedCalls {
   memcpyHtoDAsync(to: CUdeviceptr, from: ArrayBufferView | bigint, byteLength: number, stream: CUstream): number
   memcpyDtoHAsync(to: ArrayBufferView | bigint, from: CUdeviceptr, byteLength: number, stream: CUstream): number
-  /** From or to whatever the addresses tell. */
+  /** Copies between host and device. The addresses determine the direction. */
   memcpyAsync(to: CUdeviceptr, from: CUdeviceptr, byteLength: number, stream: CUstream): number
   memcpyPeerAsync(to: CUdeviceptr, toDevice: DeviceReference, from: MemoryRange, stream: CUstream): number
   /**
-   * Memory for rows of `width` bytes, in `depth` slices of `height` rows: its address, and behind it the bytes from row
-   * to row. `elementBytes`, which libcudart does not ask for, is 4, 8 or 16.
+   * Allocates rows of `width` bytes, in `depth` slices of `height` rows. Writes the address to `out`, then the distance
+   * between rows in bytes. `elementBytes` is 4, 8 or 16; libcudart ignores it.
    */
   memAllocPitch(out: NativeMemory, width: number, height: number, depth: number, elementBytes: number): number
   ctxEnablePeerAccess(peer: DeviceReference): number
   ctxDisablePeerAccess(peer: DeviceReference): number
-  /** Of the device that is current, or named. */
+  /** Resets the primary context of the current device, or of the named device. */
   devicePrimaryCtxReset(device: number): number
 }
 
-/** The functions behind the objects of `driver` and `runtime`, by the driver's names without their prefix. */
+/** The C functions behind the objects of `driver` and `runtime`. Keys are libcuda's names without the prefix. */
 export type CudaCalls = PairedCalls & Readonly<AdaptedCalls>
 export type CallName = keyof CudaCalls
 
-/** Functions that both libraries have, without the checks of {@link CudaCalls}. */
+/** Functions of both libraries, without the checks of {@link CudaCalls}. */
 export interface UncheckedCalls {
   readonly memAllocAsync: typeof cuMemAllocAsyncUnchecked
   readonly memFreeAsync: typeof cuMemFreeAsyncUnchecked
@@ -54,26 +54,26 @@ export interface UncheckedCalls {
   readonly memcpyHtoDAsync: typeof cuMemcpyHtoDAsyncUnchecked
   readonly launchKernelEx: typeof cuLaunchKernelExUnchecked
 }
-/** A function that an error can name. */
+/** A function that an error message can name. */
 export type NamedCall = CallName | keyof UncheckedCalls
 
-/** The library behind an object: libcuda, or libcudart. Handles are the same in both. */
+/** The library behind an object: libcuda or libcudart. Both use the same handles. */
 export interface CudaLibrary {
   readonly name: 'driver' | 'runtime'
   readonly calls: CudaCalls
   readonly unchecked: UncheckedCalls
-  /** What a function is called in C. */
+  /** Returns the C name of a function. */
   nameOf(call: NamedCall): string
-  /** The error for a status of a C function; `detail` is appended to the library's own text. */
+  /** Returns the error for a status of a C function. `detail` is appended to the library's own text. */
   error(status: number, api: string, detail?: string): StatusError
-  /** Name and text of a status, as the library tells them. */
+  /** Returns the library's name and text for a status. */
   describeStatus(status: number): StatusText
-  /** A `CUdevice` for libcuda, an ordinal for libcudart. */
+  /** Returns a `CUdevice` for libcuda, an ordinal for libcudart. */
   deviceArgument(device: { readonly ordinal: number; readonly handle: number }): number
-  /** libcudart keeps the "not ready" of a query as its last error, though it is none. */
+  /** Clears the "not ready" of a query, which libcudart wrongly keeps as its last error. */
   forgetNotReady(): void
-  /** Loads the libraries and starts them, once. @throws LibraryNotFoundError, StatusError */
+  /** Loads and starts the libraries once. @throws LibraryNotFoundError, StatusError */
   start(): void
-  /** The same where that there is no device is an answer: its status. */
+  /** Like {@link start}, but returns the status when there is no device, because a device count needs it. */
   startForCount(): number
 }

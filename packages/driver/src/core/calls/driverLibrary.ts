@@ -48,7 +48,7 @@ const adapted: AdaptedCalls = {
 
 let isStarted = false
 
-/** Loads the driver and starts it; the end of the thread or of the process is watched from then on. */
+/** Loads and starts the driver, and registers the cleanup for the end of the thread or process. */
 function start(): void {
   if (isStarted) return
   startDriver()
@@ -56,7 +56,7 @@ function start(): void {
   isStarted = true
 }
 
-/** libcuda. */
+/** The library libcuda. */
 export const driverLibrary: CudaLibrary = {
   name: 'driver',
   calls: { ...driverCalls, ...adapted },
@@ -76,7 +76,7 @@ export const driverLibrary: CudaLibrary = {
   forgetNotReady() {},
   start,
   startForCount() {
-    // Said by cuInit itself where there is a driver and no device.
+    // cuInit itself fails if a driver but no device exists.
     const status: number = cuInit(0)
     if (status !== Status.noDevice) start()
     return status

@@ -7,20 +7,20 @@ import { scratch } from '../native.js'
 import type { Context } from './context.js'
 import { finishReleasesSync } from './releases.js'
 
-/** Counts the captures, graphs and executable graphs that use something. */
+/** Counts the captures, graphs and executable graphs that use an object. */
 export interface GraphUse {
-  /** How many use it now. */
+  /** Current number of users. */
   users: number
-  /** Called when the last user is gone. */
+  /** Called when the last user ends. */
   unused(): void
 }
 
-/** A function that C calls while a graph uses it. */
+/** A JavaScript function that C calls while a graph uses it. */
 export interface SharedCallback extends GraphUse {
   readonly callback: HostCallback
 }
 
-/** A callback nobody uses yet. A promise that `fn` returns is an uncaught exception, as anything that it throws. */
+/** Creates a callback without users. An error or a rejected promise of `fn` is an uncaught exception. */
 export function sharedCallback(fn: () => void, api: string): SharedCallback {
   const callback = createHostCallback(() => void requireSynchronous<unknown>(fn(), api))
   return { callback, users: 0, unused: () => callback.dispose() }
@@ -28,20 +28,20 @@ export function sharedCallback(fn: () => void, api: string): SharedCallback {
 
 /** Collects what the graph of a capture needs at each launch. */
 export interface CaptureNeeds {
-  /** Keeps `object` alive; `check` throws once it was disposed of. */
+  /** Keeps `object` alive. `check` throws after the object was disposed of. */
   add(object: object, check: () => void): void
-  /** Keeps `object` alive. Its disposal does not matter to the graph. */
+  /** Keeps `object` alive. The graph ignores the object's disposal. */
   hold(object: object): void
   /** Counts the graph as a user. */
   addUse(use: GraphUse): void
 }
 
-/** A capture that this thread has begun and not ended. */
+/** A capture that this thread has started and not ended. */
 export interface OpenCapture {
   readonly needs: CaptureNeeds
-  /** Whether the driver refuses calls of this thread that may wait, and ends the capture without a graph. */
+  /** True if calls of this thread that may wait fail and invalidate the capture. */
   readonly isStrict: boolean
-  /** Whether work of a captured stream goes into this capture. Only asked when captures are nested. */
+  /** Returns whether a captured stream records into this capture. Called only for nested captures. */
   readonly has: (context: bigint, stream: bigint) => boolean
 }
 
@@ -51,17 +51,17 @@ interface Capture extends OpenCapture {
 }
 
 const captures: Capture[] = []
-/** What is given back when the capture has ended. */
+/** Releases that wait for the end of the capture. */
 const delayed: { readonly what: string; readonly release: () => void }[] = []
 
-/** A stream of this thread is captured into a graph from now on. */
+/** Registers a capture that starts on a stream of this thread. */
 export function startCapturing(capture: OpenCapture): void {
-  // The driver refuses them on any thread meanwhile, and the capture would come to nothing.
+  // During the capture the driver refuses releases on every thread, and a refused release invalidates the capture.
   if (captures.length === 0) finishReleasesSync()
   captures.push({ ...capture, own: [] })
 }
 
-/** Ends what {@link startCapturing} began last. */
+/** Removes the capture that {@link startCapturing} registered last. */
 export function endCapturing(): void {
   captures.pop()
   if (captures.length > 0) return
@@ -69,42 +69,42 @@ export function endCapturing(): void {
 }
 
 /**
- * Gives back what the driver waits for the device for: now, or once this thread captures no more. The driver would
- * refuse it, and the capture would come to nothing.
+ * Runs a release that waits for the device, immediately or after this thread's last capture. During a capture the
+ * driver refuses such a release and invalidates the capture.
  */
 export function afterCapture(what: string, release: () => void): void {
   if (captures.length === 0) release()
   else delayed.push({ what, release })
 }
 
-/** Whether this thread captures: what it queues runs later, and any number of times. */
+/** Whether this thread is capturing. Captured work runs later, any number of times. */
 export function isCapturing(): boolean {
   return captures.length > 0
 }
 
-/** Whether `withCaptureMode('relaxed', fn)` runs a function. */
+/** True while `withCaptureMode('relaxed', fn)` runs a function. */
 let isRelaxed = false
 
-/** Says whether the driver takes all calls of this thread from now on. Returns what held before. */
+/** Sets whether the driver accepts all calls of this thread. Returns the previous value. */
 export function setRelaxed(relaxed: boolean): boolean {
   const before = isRelaxed
   isRelaxed = relaxed
   return before
 }
 
-/** Whether a call that allocates, frees or asks an event would cost this thread its capture. */
+/** Whether allocating, freeing or querying an event would invalidate a capture of this thread. */
 export function wouldLoseCapture(): boolean {
   return captures.length > 0 && !isRelaxed && captures.some(({ isStrict }) => isStrict)
 }
 
-/** Whether what is queued on a stream goes into a graph that this thread captures. */
+/** Whether work on a stream is recorded into a graph that this thread captures. */
 export function isCaptured(context: Context, stream: CUstream): boolean {
   if (captures.length === 0) return false
   const out = scratch()
   try {
     context._callDriver('cuStreamIsCapturing', () => cuStreamIsCapturing(stream, out))
   } catch (error) {
-    // The legacy default stream, for which a stream that is captured waits: it can be given as little.
+    // A captured stream synchronizes with the legacy default stream, so that stream cannot take other work either.
     if (error instanceof StatusError && error.code === 'CUDA_ERROR_STREAM_CAPTURE_IMPLICIT') return true
     throw error
   }
@@ -113,13 +113,13 @@ export function isCaptured(context: Context, stream: CUstream): boolean {
 
 const none: readonly Capture[] = []
 
-/** The open captures that record work of a stream. */
+/** Returns the open captures that record work of a stream. */
 function capturesOf(context: bigint, stream: bigint): readonly Capture[] {
   if (captures.length === 0) return none
   const out = scratch()
   callInContext(context)
   const status = cuStreamIsCapturing(stream as CUstream, out)
-  // Said of the legacy default stream, which nothing captures.
+  // The driver returns this status for the legacy default stream, which cannot be captured.
   if (status === Status.streamCaptureImplicit) return none
   check(status, 'cuStreamIsCapturing')
   if (out.i32[0] === 0) return none
@@ -137,8 +137,8 @@ export function useInCaptured(context: bigint, stream: bigint, use: GraphUse): v
 }
 
 /**
- * Keeps an object while a graph that records work of the stream can launch. Disposing of memory of the graph's own does
- * not end that.
+ * Keeps an object alive while a graph that records work of the stream can launch. Disposing of memory that the graph
+ * itself allocates does not invalidate the graph.
  */
 export function keepForGraphs(
   context: bigint,
@@ -157,12 +157,12 @@ function isWithin(range: MemoryRange, { address, byteLength }: Capture['own'][nu
   return address <= range.address && range.address < address + BigInt(byteLength)
 }
 
-/** Notes memory that the graph of a captured stream allocates itself. */
+/** Registers memory that the graph of a captured stream allocates. */
 export function noteOwnMemory(stream: bigint, context: bigint, address: bigint, byteLength: number): void {
   for (const { own } of capturesOf(context, stream)) own.push({ address, byteLength })
 }
 
-/** A function that a captured stream calls. */
+/** Creates a callback for a captured stream. */
 export function capturedCallback(context: Context, stream: CUstream, fn: () => void, api: string): SharedCallback {
   const shared = sharedCallback(fn, api)
   useInCaptured(context._handle, stream, shared)
@@ -170,7 +170,7 @@ export function capturedCallback(context: Context, stream: CUstream, fn: () => v
 }
 
 /**
- * For what works with memory that is not there at a later launch.
+ * Refuses to capture an operation whose memory may not exist at a later launch.
  * @throws TypeError
  */
 export function refuseInCapture(api: string, what: string): never {

@@ -54,7 +54,7 @@ import { addPeer, peerOrdinals, removePeer } from './peers.js'
 /** `CUflushGPUDirectRDMAWritesScope` */
 const flushScopes = { owner: 100, 'all-devices': 200 } as const
 
-/** A device object of a safe package: it retains its primary context on first use. */
+/** A device object of a safe package. It retains its primary context on first use. */
 export interface DeviceWithContext {
   readonly ordinal: number
   /** The `CUdevice`. */
@@ -63,11 +63,13 @@ export interface DeviceWithContext {
 }
 
 /**
- * The primary context of a device: what libcudart, NCCL and NVSHMEM use too. It is retained once for each JavaScript
- * thread and released when its device was disposed of and nothing that lives in it is left.
+ * The primary context of a device, which libcudart, NCCL and NVSHMEM use too.
+ *
+ * Each JavaScript thread retains the context once. The thread releases it after the device was disposed of, when no
+ * object of the context is left.
  */
 export class Context extends ContextLifetime {
-  /** @internal Where `DeviceBuffer.allocateOn` takes memory from, in the place of the device's current pool. */
+  /** @internal The pool that `DeviceBuffer.allocateOn` uses instead of the device's current pool. */
   _allocator: object | undefined
 
   /** @internal */
@@ -84,9 +86,12 @@ export class Context extends ContextLifetime {
   }
 
   /**
-   * Runs `fn` with this context current on the thread and restores the one that was current. Raw functions of
-   * `@shoal/cuda-sys` need it; objects of this package do it themselves. `fn` must not be asynchronous.
-   * @throws TypeError when `fn` gives a promise.
+   * Runs `fn` with this context current on the thread, then restores the previous context. Raw functions of
+   * `@shoal/cuda-sys` need a current context; objects of this package switch by themselves. `fn` must be synchronous.
+   * @throws TypeError when `fn` returns a promise
+   *
+   * @example
+   * context.run(() => cuCtxSynchronize()) // a raw function of @shoal/cuda-sys/driver
    */
   run<T>(fn: () => T): T {
     requireFunction(fn, 'Context.run', 'fn')
@@ -94,8 +99,9 @@ export class Context extends ContextLifetime {
   }
 
   /**
-   * Makes this context current on the thread until another one is (`cuCtxSetCurrent`). Nothing here needs it, but
-   * operations of the current context save the switching, which shows in programs that launch small kernels.
+   * Makes this context current on the thread until another context becomes current (`cuCtxSetCurrent`). Objects of this
+   * package do not need it. Operations of the current context skip the switch, which is measurable for many small
+   * kernels.
    */
   setCurrent(): void {
     ensureContextFunctions()
@@ -110,7 +116,7 @@ export class Context extends ContextLifetime {
   }
 
   /**
-   * Resolves when all work of the context has ended (`cuCtxSynchronize`, `cudaDeviceSynchronize`, on a native thread).
+   * Resolves when all work of the context completes (`cuCtxSynchronize`, `cudaDeviceSynchronize`, on a native thread).
    */
   async synchronize(): Promise<void> {
     const { handle, _cuda: cuda } = this
@@ -123,26 +129,26 @@ export class Context extends ContextLifetime {
     }
   }
 
-  /** Blocks the thread until all work of the context has ended (`cuCtxSynchronize`, `cudaDeviceSynchronize`). */
+  /** Blocks the thread until all work of the context completes (`cuCtxSynchronize`, `cudaDeviceSynchronize`). */
   synchronizeSync(): void {
     this._call('ctxSynchronize')
   }
 
-  /** Version of the API the context was made with, such as 3020 (`cuCtxGetApiVersion`). */
+  /** API version of the context, such as 3020 (`cuCtxGetApiVersion`). */
   get apiVersion(): number {
     const out = scratch()
     check(cuCtxGetApiVersion(this.handle, out), 'cuCtxGetApiVersion')
     return out.u32[0] as number
   }
 
-  /** A number no other context of the process has; a primary one gets a new one when it comes back (`cuCtxGetId`). */
+  /** Unique number of the context in this process. A primary context gets a new one after a reset (`cuCtxGetId`). */
   get id(): bigint {
     const out = scratch()
     check(cuCtxGetId(this.handle, out), 'cuCtxGetId')
     return out.u64[0] as bigint
   }
 
-  /** How it works (`cuCtxGetFlags`). */
+  /** Flags of the context (`cuCtxGetFlags`). */
   get flags(): ContextFlags {
     const out = scratch()
     this._callDriver('cuCtxGetFlags', () => cuCtxGetFlags(out))
@@ -150,7 +156,7 @@ export class Context extends ContextLifetime {
   }
 
   /**
-   * Sets how it works, all flags at once: what is left out is off (`cuCtxSetFlags`).
+   * Sets all flags of the context at once. Omitted flags are off (`cuCtxSetFlags`).
    * @throws TypeError; VersionTooOldError before CUDA 12.1; StatusError
    */
   setFlags(flags: Partial<ContextFlags>): void {
@@ -159,7 +165,7 @@ export class Context extends ContextLifetime {
   }
 
   /**
-   * Which of shared memory and L1 cache kernels prefer to be larger, where the device has them in one
+   * Whether kernels prefer more shared memory or more L1 cache, on devices that share one memory between them
    * (`cuCtxGetCacheConfig`, `cudaDeviceGetCacheConfig`).
    */
   get cacheConfig(): CacheConfig {
@@ -172,14 +178,14 @@ export class Context extends ContextLifetime {
     this._setCacheConfig(config, 'Context.cacheConfig')
   }
 
-  /** @internal The same for another function, which errors name. */
+  /** @internal Sets the cache preference. Errors name the function `api`. */
   _setCacheConfig(config: CacheConfig, api: string): void {
     this._call('ctxSetCacheConfig', requireKeyOf(config, api, 'config', cacheConfigs))
   }
 
   /**
-   * How many multiprocessors the context may use, where that was limited for a client of MPS (`cuCtxGetExecAffinity`).
-   * @throws StatusError where it was not
+   * Number of multiprocessors the context may use, if MPS limits it (`cuCtxGetExecAffinity`).
+   * @throws StatusError when there is no limit
    */
   get execAffinity(): number {
     const out = scratch()
@@ -187,16 +193,17 @@ export class Context extends ContextLifetime {
     return out.u32[1] as number
   }
 
-  /** What an access window has kept in the L2 cache is kept no longer (`cuCtxResetPersistingL2Cache`). */
+  /** Ends the persistence of all lines that access windows keep in the L2 cache (`cuCtxResetPersistingL2Cache`). */
   resetPersistingL2Cache(): void {
     this._callDriver('cuCtxResetPersistingL2Cache', () => cuCtxResetPersistingL2Cache())
   }
 
   /**
-   * What other devices have written to memory of this one, as network cards do, is seen from now on
-   * (`cuFlushGPUDirectRDMAWrites`): by work of this device, or with `'all-devices'` also by that of others. Needed
-   * where the device's attribute `GPU_DIRECT_RDMA_WRITES_ORDERING` says less.
-   * @throws TypeError; StatusError where the device has no such thing; VersionTooOldError before CUDA 11.3
+   * Makes earlier writes of other devices, such as network cards, visible (`cuFlushGPUDirectRDMAWrites`).
+   *
+   * The writes to this device's memory become visible to this device, or with `'all-devices'` also to other devices.
+   * Needed if the device's attribute `GPU_DIRECT_RDMA_WRITES_ORDERING` guarantees less.
+   * @throws TypeError; StatusError when the device does not support it; VersionTooOldError before CUDA 11.3
    */
   flushRdmaWrites(scope: 'owner' | 'all-devices' = 'owner'): void {
     const code = requireKeyOf(scope, 'Context.flushRdmaWrites', 'scope', flushScopes)
@@ -204,7 +211,7 @@ export class Context extends ContextLifetime {
   }
 
   /**
-   * Marks the end of all work that the context has now, in all its streams and green contexts (`cuCtxRecordEvent`).
+   * Records an event after all current work of the context, in all streams and green contexts (`cuCtxRecordEvent`).
    * @throws TypeError for an event of another context; VersionTooOldError before CUDA 12.5; DisposedError, StatusError
    */
   record<E extends EventLike>(event: E): E {
@@ -215,7 +222,7 @@ export class Context extends ContextLifetime {
   }
 
   /**
-   * Makes all work that is queued from now on, in all its streams, wait for an event (`cuCtxWaitEvent`).
+   * Makes all later work in all streams of the context wait for an event (`cuCtxWaitEvent`).
    * @throws TypeError; VersionTooOldError before CUDA 12.5; DisposedError, StatusError
    */
   waitEvent(event: EventLike): void {
@@ -224,7 +231,7 @@ export class Context extends ContextLifetime {
   }
 
   /**
-   * The priorities streams may have; a lower number is a greater priority (`cuCtxGetStreamPriorityRange`,
+   * Range of stream priorities. A lower number is a higher priority (`cuCtxGetStreamPriorityRange`,
    * `cudaDeviceGetStreamPriorityRange`).
    */
   get streamPriorityRange(): { readonly least: number; readonly greatest: number } {
@@ -233,17 +240,17 @@ export class Context extends ContextLifetime {
     return { least: out.i32[0] as number, greatest: out.i32[1] as number }
   }
 
-  /** Reads a limit in its own unit, mostly bytes (`cuCtxGetLimit`, `cudaDeviceGetLimit`). */
+  /** Returns a limit in its own unit, usually bytes (`cuCtxGetLimit`, `cudaDeviceGetLimit`). */
   getLimit(limit: ContextLimit): number {
     return this._getLimit(limitCode(limit, 'Context.getLimit'))
   }
 
-  /** Asks for a limit; the driver may round it (`cuCtxSetLimit`, `cudaDeviceSetLimit`). */
+  /** Requests a limit. The driver may round it (`cuCtxSetLimit`, `cudaDeviceSetLimit`). */
   setLimit(limit: ContextLimit, value: number): void {
     this._setLimit(limitCode(limit, 'Context.setLimit'), value, 'Context.setLimit')
   }
 
-  /** @internal The same by the code, which both libraries number alike. */
+  /** @internal Returns a limit by its code. Both libraries use the same codes. */
   _getLimit(code: number): number {
     const out = scratch()
     this._call('ctxGetLimit', out, code as CUlimit)
@@ -257,38 +264,38 @@ export class Context extends ContextLifetime {
   }
 
   /**
-   * Lets kernels and copies of this context use memory of `peer` directly (`cuCtxEnablePeerAccess`,
-   * `cudaDeviceEnablePeerAccess`). Enabling twice is no error.
-   * @throws StatusError when the two devices cannot (`Device.canAccessPeer` tells).
+   * Lets kernels and copies of this context access memory of `peer` directly (`cuCtxEnablePeerAccess`,
+   * `cudaDeviceEnablePeerAccess`). Enabling twice is not an error.
+   * @throws StatusError when the two devices cannot access each other (see `Device.canAccessPeer`)
    */
   enablePeerAccess(peer: DeviceOrContext): void {
     this._enablePeerAccess(peer, 'Context.enablePeerAccess')
   }
 
-  /** @internal The same for another function, which errors name. */
+  /** @internal Enables peer access. Errors name the function `api`. */
   _enablePeerAccess(peer: DeviceOrContext, api: string): void {
     addPeer(this, this.#peerAccess('ctxEnablePeerAccess', api, peer, Status.peerAccessAlreadyEnabled))
   }
 
-  /** @internal Ordinals of the devices whose plain memory it may use. */
+  /** @internal Ordinals of the devices whose plain memory this context can access. */
   get _peers(): readonly number[] {
     return peerOrdinals(this)
   }
 
   /**
-   * Ends what {@link enablePeerAccess} began; without it, does nothing (`cuCtxDisablePeerAccess`,
+   * Disables access to memory of `peer`; does nothing if the access is not enabled (`cuCtxDisablePeerAccess`,
    * `cudaDeviceDisablePeerAccess`).
    */
   disablePeerAccess(peer: DeviceOrContext): void {
     this._disablePeerAccess(peer, 'Context.disablePeerAccess')
   }
 
-  /** @internal The same for another function, which errors name. */
+  /** @internal Disables peer access. Errors name the function `api`. */
   _disablePeerAccess(peer: DeviceOrContext, api: string): void {
     removePeer(this, this.#peerAccess('ctxDisablePeerAccess', api, peer, Status.peerAccessNotEnabled))
   }
 
-  /** Returns the other context. */
+  /** Checks the peer and returns its context. */
   #peerAccess(
     call: 'ctxEnablePeerAccess' | 'ctxDisablePeerAccess',
     api: string,
@@ -299,7 +306,7 @@ export class Context extends ContextLifetime {
     const { ordinal } = primaryContext.device
     if (ordinal === this.device.ordinal) throw outOfRange(api, 'peer', 'another device', peer)
     const reference: DeviceReference = { ordinal, primaryContext }
-    // Asked for now: the call that follows must be the only one.
+    // Retain the primary context now, because only one call may follow.
     void reference.primaryContext.handle
     const status = this._status(call, reference)
     if (status !== Status.success && status !== harmless) throw this._error(status, call)
@@ -319,10 +326,10 @@ export class Context extends ContextLifetime {
   }
 }
 
-/** What can be named where memory or a module is made: a device means its primary context. */
+/** The owner of new memory, modules and other objects. A device stands for its primary context. */
 export type DeviceOrContext = Context | DeviceWithContext
 
-/** The context of a device, or the context itself, alive. @throws TypeError for anything else, DisposedError */
+/** Returns the context of a device, or the context itself. @throws TypeError for other values; DisposedError */
 export function contextOf(owner: DeviceOrContext, api: string, name = 'owner'): Context {
   const hasOnlyPrototype = isForged(owner)
   const context = hasOnlyPrototype ? undefined : contextBehind(owner)
@@ -337,9 +344,7 @@ export function contextOf(owner: DeviceOrContext, api: string, name = 'owner'): 
   )
 }
 
-/**
- * The context itself, or that of a device; undefined where it is neither. @throws DisposedError for one that is gone.
- */
+/** Returns the context, or a device's context; undefined for other values. @throws DisposedError when it is gone */
 export function contextBehind(owner: unknown): Context | undefined {
   let context: unknown
   try {

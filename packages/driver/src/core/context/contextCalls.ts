@@ -15,27 +15,27 @@ function reclaimAndFinish(): boolean {
 }
 
 /**
- * A device whose memory is in use as a whole counts as so many bytes for the collector of JavaScript, or as its size
- * where that is less.
+ * Upper limit, in bytes, of what a whole device's memory adds to the JavaScript collector's memory pressure. A smaller
+ * device counts with its size.
  */
 const mostPressure = 2 ** 30
 
-/** The calls that are made in a context: it is current during each, and a status becomes an error. */
+/** Calls C functions with this context current, and converts each status to an error. */
 export abstract class ContextCalls extends PublicObject {
-  /** The device it is of. */
+  /** The device of the context. */
   readonly device: Device
-  /** @internal The library that is called for what lives here. */
+  /** @internal The library that this context's objects call. */
   readonly _cuda: CudaLibrary
-  /** @internal The handle without the check that the context is still there. */
+  /** @internal The handle, without a check that the context still exists. */
   readonly _handle: CUcontext
-  /** @internal The handle in two halves, for calls without a bigint. */
+  /** @internal The handle as two halves, for calls without a bigint. */
   readonly _halves: U64Halves
-  /** @internal What gives memory back that is kept for later; whether it had any. */
+  /** @internal Functions that free cached memory. Each returns whether it freed any. */
   readonly _whenShort = new Set<() => boolean>()
-  /** @internal While the context closes: what is released with it, on a native thread. */
+  /** @internal While the context closes: the calls that a native thread makes before the context is released. */
   protected _closingCalls: ReleaseCall[] | undefined
   #weight: number | undefined
-  /** What errors call it once it was released or reset. */
+  /** How errors name the context after its release or reset. */
   #gone: string | undefined
 
   constructor(device: Device, handle: CUcontext) {
@@ -57,19 +57,19 @@ export abstract class ContextCalls extends PublicObject {
     return this.#gone !== undefined
   }
 
-  /** @internal What the collector counts memory of the device as. */
+  /** @internal Bytes that `byteLength` bytes of the device's memory add to the collector's memory pressure. */
   _pressureOf(byteLength: number): number {
     try {
       this.#weight ??= Math.min(1, mostPressure / this.device.totalMemory)
     } catch {
-      // It is asked in a turn of its own, where nobody could catch the error. Memory that is not counted is found all
-      // the same.
+      // This runs in a separate turn, where no caller could catch the error. The collector finds uncounted memory
+      // anyway.
       return 0
     }
     return Math.ceil(byteLength * this.#weight)
   }
 
-  /** @internal From now on every use is refused. */
+  /** @internal Marks the context as gone: every later use throws. */
   protected _markGone(what: string): void {
     this.#gone = what
   }
@@ -79,23 +79,23 @@ export abstract class ContextCalls extends PublicObject {
     if (this.#gone !== undefined) throw new DisposedError(this.#gone)
   }
 
-  /** @internal The same for what is to be made in it. */
+  /** @internal Throws unless new objects can be created in the context. */
   _requireOpen(): void {
     this._requireAlive()
   }
 
-  /** @internal The error for a status of one of the shared functions. */
+  /** @internal Returns the error for a status of a shared function. */
   _error(status: number, call: NamedCall, detail?: string): Error {
     return this._cuda.error(status, this._cuda.nameOf(call), detail)
   }
 
-  /** @internal Calls one function of the library, exactly one, with this context current. Gives its status. */
+  /** @internal Calls exactly one function of the library with this context current. Returns its status. */
   _status<N extends CallName>(call: N, ...args: Parameters<CudaCalls[N]>): number {
     callInContext(this.handle)
     return this.#make(call, args)
   }
 
-  /** @internal The same, and checks the status. @throws StatusError */
+  /** @internal Calls exactly one function of the library and checks its status. @throws StatusError */
   _call<N extends CallName>(call: N, ...args: Parameters<CudaCalls[N]>): void {
     callInContext(this.handle)
     const status = this.#make(call, args)
@@ -103,26 +103,26 @@ export abstract class ContextCalls extends PublicObject {
   }
 
   /**
-   * @internal The same for a function that allocates: again when what was disposed of is released. @throws StatusError
+   * @internal Calls an allocating function, and again after pending releases if memory is short. @throws StatusError
    */
   _callWithRoom<N extends CallName>(byteLength: number, call: N, ...args: Parameters<CudaCalls[N]>): void {
     const status = this._withRoom(() => this._status(call, ...args))
     if (status !== Status.success) throw this._allocationError(status, call, byteLength)
   }
 
-  /** @internal The error of a call that was to allocate: tells how short memory is. */
+  /** @internal Returns the error of a failed allocation, which states how much memory the device has. */
   _allocationError(status: number, call: CallName, byteLength: number): Error {
     return this._error(status, call, status === Status.outOfMemory ? this._shortage(byteLength) : undefined)
   }
 
-  /** @internal What there is of the memory of the device, in words. */
+  /** @internal Describes the free memory of the device. */
   _shortage(byteLength: number): string {
     const words = [`asked for: ${byteLength} bytes`]
     try {
       const { free, total } = this.device.memoryInfo()
       words.push(`free on device ${this.device.ordinal}: ${free} of ${total} bytes`)
     } catch {
-      // A context that has failed tells nothing more; the error says why.
+      // A failed context reports no memory sizes. The error itself states the cause.
     }
     const count = droppedCount()
     if (count > 0)
@@ -131,8 +131,8 @@ export abstract class ContextCalls extends PublicObject {
   }
 
   /**
-   * @internal Makes a call again after each step that releases what may have been in its way. Gives the last status.
-   * @param first the status of the first attempt. Default: it is made.
+   * @internal Repeats a call after each step that frees resources the call may need. Returns the last status.
+   * @param first the status of the first attempt; by default this function makes the first attempt
    */
   _withRoom(attempt: () => number, first = attempt()): number {
     let status = first
@@ -143,14 +143,14 @@ export abstract class ContextCalls extends PublicObject {
     return status
   }
 
-  /** @internal Releases what can be released at once. Gives whether there was anything. */
+  /** @internal Releases everything that can be released now. Returns whether there was anything. */
   _makeRoom(): boolean {
     let hasMore = false
     for (const step of this.#stepsForRoom) hasMore = step() || hasMore
     return hasMore
   }
 
-  /** What makes room on the device, the cheapest first. Each tells whether there was anything. */
+  /** Steps that free memory of the device, cheapest first. Each returns whether it freed any. */
   get #stepsForRoom(): readonly (() => boolean)[] {
     return [finishReleasesSync, () => this.#trimCaches(), reclaimAndFinish]
   }
@@ -162,8 +162,8 @@ export abstract class ContextCalls extends PublicObject {
   }
 
   /**
-   * @internal Calls one releasing function, exactly one; does nothing when the context is gone, and what it held with
-   * it.
+   * @internal Calls exactly one releasing function. Does nothing after the context is gone, because its resources went
+   * with it.
    */
   _release<N extends CallName>(call: N, ...args: Parameters<CudaCalls[N]>): void {
     if (this.disposed || processIsEnding()) return
@@ -176,7 +176,7 @@ export abstract class ContextCalls extends PublicObject {
     if (status !== Status.success && !isGone(status)) throw this._error(status, call)
   }
 
-  /** @internal One releasing function, for the queue of releases. */
+  /** @internal Returns a call of one releasing function, for the release queue. */
   _releaseCall<N extends CallName>(call: N, ...args: Parameters<CudaCalls[N]>): ReleaseCall {
     return {
       make: () => (this._cuda.calls[call] as (...args: readonly unknown[]) => number)(...args),
@@ -190,13 +190,13 @@ export abstract class ContextCalls extends PublicObject {
     try {
       return (this._cuda.calls[call] as (...args: readonly unknown[]) => number)(...args)
     } catch (error) {
-      // A function the library does not have: the next call must not be made in this context.
+      // The library lacks the function, so the next call must not run in this context.
       callInContext(0n)
       throw error
     }
   }
 
-  /** @internal The same for one function that libcuda alone has. */
+  /** @internal Calls one function that only libcuda has, and checks its status. */
   _callDriver(api: string, call: () => number): void {
     const status = this.#driverStatus(call)
     if (status === Status.success) return

@@ -12,23 +12,21 @@ import { hasHolds } from './primaryContexts.js'
 import { finishReleasesSync, type ReleaseCall, ReleaseQueue } from './releases.js'
 
 /**
- * Why a context is closed down: it is released; reset, when nothing needs freeing and nothing may wait; or its
- * JavaScript thread ends, when only what is idle goes.
+ * Why a context closes. `'close'`: the context is released. `'reset'`: nothing needs freeing, and nothing may wait.
+ * `'thread-end'`: the JavaScript thread ends, so only idle resources are freed.
  */
 export type CloseReason = 'close' | 'reset' | 'thread-end'
 type CloseHandler = (reason: CloseReason) => void
 
-/**
- * What was disposed of just before the thread ends is still given back, unless the device works for longer. In
- * milliseconds.
- */
+/** How long a thread's end waits for the release of disposed objects, in milliseconds. */
 const patienceAtEnd = 1000
 
 const living = new Set<ContextLifetime>()
 let isTidiedUp = false
 
 /**
- * Called when the JavaScript thread ends. Nobody is left to catch an error: it is a warning, where the process goes on.
+ * Closes all contexts when the JavaScript thread ends. No caller could catch an error, so errors become warnings if the
+ * process continues.
  */
 function closeContextsOfThread(isProcess: boolean): void {
   if (isProcess && hasHolds()) return
@@ -42,7 +40,7 @@ function closeContextsOfThread(isProcess: boolean): void {
   }
 }
 
-/** What lives in a context and waits in it, and how the context ends. */
+/** Tracks the objects and waits of a context, and ends the context. */
 export abstract class ContextLifetime extends ContextCalls {
   static get [loadedFrom](): string {
     return import.meta.url
@@ -50,11 +48,11 @@ export abstract class ContextLifetime extends ContextCalls {
 
   /** @internal */
   readonly _events = new EventPool(this)
-  /** @internal What waits for the device before it is given back. */
+  /** @internal Releases that wait for the device. */
   readonly _releases = new ReleaseQueue(this)
   #isClosing = false
   #children = 0
-  /** Those of the children that are events: none of them stands for work that may be under way. */
+  /** Number of children that are events. Events do not indicate work in flight. */
   #userEvents = 0
   #pendingWaits = 0
   readonly #beforeClose = new Set<CloseHandler>()
@@ -71,12 +69,12 @@ export abstract class ContextLifetime extends ContextCalls {
     living.add(this)
   }
 
-  /** @internal Something that lives in this context came to be. */
+  /** @internal Counts a new object of this context. */
   _addChild(): void {
     this.#children += 1
   }
 
-  /** @internal Something that lived in this context is gone. */
+  /** @internal Removes objects from the count. */
   _removeChild(count = 1): void {
     this.#children -= count
     this.#closeIfUnused()
@@ -107,48 +105,51 @@ export abstract class ContextLifetime extends ContextCalls {
     this._removeChild()
   }
 
-  /** @internal Runs `handler` before the context is released or reset. Gives what takes it back. */
+  /** @internal Runs `handler` before the context is released or reset. Returns a function that removes the handler. */
   _beforeClose(handler: CloseHandler): () => void {
     this.#beforeClose.add(handler)
     return () => this.#beforeClose.delete(handler)
   }
 
   /**
-   * @internal While `isMoved` says yes, arrays out of our reach look into page-locked memory of the context, which then
-   * must not be reset. Gives what takes it back.
+   * @internal Prevents a reset while `isMoved` returns true: arrays that Shoal cannot detach then use page-locked
+   * memory of the context. Returns a function that ends the check.
    */
   _watchMovedMemory(isMoved: () => boolean): () => void {
     this.#movedMemory.add(isMoved)
     return () => this.#movedMemory.delete(isMoved)
   }
 
-  /** @internal The device was disposed of: release as soon as nothing lives here. */
+  /** @internal The device was disposed of. Releases the context when its last object is gone. */
   _close(): void {
     if (this.#isClosing) return
     this.#isClosing = true
     this.#closeIfUnused()
   }
 
-  /** @internal Whether it is its device's primary one, which a reset of the device ends. */
+  /** @internal Whether this is the primary context of its device, which `Device.reset()` destroys. */
   get _isPrimary(): boolean {
     return true
   }
 
-  /** @internal What is given for a handle that this thread knows. */
+  /** @internal Returns this thread's context with the given handle. */
   static _living(handle: bigint): ContextLifetime | undefined {
     for (const context of living) if (context._handle === handle) return context
     return undefined
   }
 
   /**
-   * @internal The primary contexts of a device this thread has retained and not yet released: more than one after
-   * dispose().
+   * @internal Returns the primary contexts of a device that this thread retained and has not released. After dispose()
+   * there can be more than one.
    */
   static _livingOn(device: { readonly ordinal: number }): ContextLifetime[] {
     return [...living].filter((context) => context._isPrimary && context.device.ordinal === device.ordinal)
   }
 
-  /** @internal Gives the handle up, when nothing lives in the context any more: no call where it is somebody else's. */
+  /**
+   * @internal The call that releases the handle after the last object is gone; undefined if another owner has the
+   * handle.
+   */
   get _giveUp(): ReleaseCall | undefined {
     const { handle } = this.device
     return {
@@ -158,19 +159,19 @@ export abstract class ContextLifetime extends ContextCalls {
     }
   }
 
-  /** @internal Resolves when nothing waits in this context; false when nothing did. */
+  /** @internal Resolves when no wait is pending in this context. Resolves to false if none was pending. */
   async _whenIdle(): Promise<boolean> {
     if (this.#pendingWaits === 0) return false
-    // A wait that was given up does not keep the process alive until its work has ended.
+    // An abandoned wait does not keep the process alive, so this function must.
     const release = holdEventLoop(undefined)
     await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
     release()
-    // Whoever waited gets to know before everything is gone.
+    // The waiters continue before the caller destroys the context.
     await nextTurn()
     return true
   }
 
-  /** @internal @throws DeviceInUseError while arrays nobody can detach look into memory of the context. */
+  /** @internal Throws while an array that cannot be detached uses memory of the context. @throws DeviceInUseError */
   _requireResettable(): void {
     for (const isMoved of this.#movedMemory) {
       if (!isMoved()) continue
@@ -183,21 +184,24 @@ export abstract class ContextLifetime extends ContextCalls {
     }
   }
 
-  /** @internal Everything in the context is about to go: detaches and forgets it, without a call that could wait. */
+  /** @internal Detaches and forgets everything before a reset, without a call that could wait. */
   _markReset(): void {
     this.#closeDown('reset')
   }
 
-  /** @internal Gives up what this thread retained. A reset does not, unless the driver counts it as given up. */
+  /**
+   * @internal Releases this thread's hold after a reset. The reset itself keeps the hold, unless the driver counts the
+   * hold as released.
+   */
   _releaseAfterReset(): void {
     const status: number = cuDevicePrimaryCtxRelease(this.device.handle)
     if (status !== Status.invalidContext) checkRelease(status, 'cuDevicePrimaryCtxRelease')
   }
 
   /**
-   * @internal The JavaScript thread ends: what is idle is freed, and the context released unless something lives in it
-   * that others may still use. At the end of the process nothing is done where work may be in flight: freeing would
-   * wait for it.
+   * @internal Frees idle resources when the JavaScript thread ends, and releases the context unless other users may
+   * still use one of its objects. At the end of the process, does nothing while work may be in flight: freeing would
+   * wait for the work.
    */
   _endOfThread(isProcess: boolean): void {
     if (this.disposed) return
@@ -223,7 +227,7 @@ export abstract class ContextLifetime extends ContextCalls {
     }
   }
 
-  /** Afterwards the context counts as gone, whatever the handlers threw. */
+  /** Closes the context. The context counts as gone afterwards, even if handlers throw. */
   #closeDown(reason: 'close' | 'reset'): void {
     const failures: unknown[] = []
     const attempt = (fn: () => void): void => {

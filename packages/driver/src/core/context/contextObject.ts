@@ -4,28 +4,28 @@ import { afterCapture } from './capturing.js'
 import type { Context } from './context.js'
 import type { ReleaseCall } from './releases.js'
 
-/** The C function that takes a handle back. */
+/** The C function that destroys a handle. */
 export interface Destroyer {
   readonly api: string
   readonly call: (handle: bigint) => number
-  /** What is let go afterwards. */
+  /** Called after the destruction. */
   readonly after?: (() => void) | undefined
 }
 
 /**
- * An object of a context that work in flight may use without anybody's knowing: arrays, textures, surfaces, semaphores.
- * So its end waits for the work of the context.
+ * An object that work in flight may use without Shoal's knowledge: arrays, textures, surfaces, semaphores. Its
+ * destruction waits for the context's work.
  */
 export abstract class ContextObject extends Resource {
-  /** The context it was made in. */
+  /** The context of the object. */
   readonly context: Context
   readonly #handle: bigint
   readonly #destroyer: Destroyer | undefined
   #pressure = 0
 
   /**
-   * Without a `destroyer` it is a part of another object, which ends with that.
-   * @param byteLength memory of the device that it holds, more or less
+   * Without a `destroyer`, the object is a part of another object and ends with it.
+   * @param byteLength approximate device memory of the object
    */
   constructor(context: Context, handle: bigint, what: string, destroyer: Destroyer | undefined, byteLength = 0) {
     super()
@@ -43,12 +43,12 @@ export abstract class ContextObject extends Resource {
     watchForLeak(this, what, reclaim, 'dispose()', this.#pressure)
   }
 
-  /** The device it is on. */
+  /** The device of the object. */
   get device(): Context['device'] {
     return this.context.device
   }
 
-  /** @internal The handle for C. @throws DisposedError */
+  /** @internal Returns the handle for a C call. @throws DisposedError */
   _use(): bigint {
     this._requireAlive()
     this.context._requireAlive()

@@ -28,18 +28,20 @@ import { Context, contextOf, type DeviceOrContext } from './context.js'
 import { type ContextFlags, contextFlagKeys, encodeContextFlags } from './flags.js'
 import type { ReleaseCall } from './releases.js'
 
-/** How a context is made. */
+/** Options of a new context. */
 export interface CreatedContextOptions extends Partial<ContextFlags> {
-  /** How many multiprocessors it may use, where MPS serves the device. Default: all. */
+  /** Number of multiprocessors the context may use, if MPS serves the device. Default: all. */
   readonly execAffinity?: number | undefined
 }
 
 const optionKeys: OptionKeys<CreatedContextOptions> = { ...contextFlagKeys, execAffinity: true }
 
 /**
- * A context beside the primary one (`cuCtxCreate`): what is made in it (pass it where a device is taken) is apart from
- * what libcudart, NCCL and NVSHMEM use. `dispose()` destroys it as soon as nothing lives in it; until then it takes
- * nothing new.
+ * An additional context of a device, separate from the primary context (`cuCtxCreate`).
+ *
+ * Pass the context instead of a device to create objects in it. libcudart, NCCL and NVSHMEM use the primary context, so
+ * they do not share these objects. `dispose()` destroys the context when its last object is gone. Until then, creating
+ * new objects in the context throws.
  *
  * @example
  * using context = CreatedContext.create(device, { scheduling: 'blocking' })
@@ -56,9 +58,9 @@ export class CreatedContext extends Context {
   }
 
   /**
-   * Makes a context; the current one of the thread stays.
-   * @throws TypeError, RangeError; StatusError, for `execAffinity` where no MPS serves the device; VersionTooOldError
-   * before CUDA 12.5
+   * Creates a context. The thread's current context does not change.
+   * @throws TypeError, RangeError; StatusError for `execAffinity` when MPS does not serve the device;
+   * VersionTooOldError before CUDA 12.5
    */
   static create(owner: DeviceOrContext, options: CreatedContextOptions = {}): CreatedContext {
     const api = 'CreatedContext.create'
@@ -72,7 +74,7 @@ export class CreatedContext extends Context {
     void affinity
     const context = new CreatedContext(device, out.u64[0] as CUcontext, false)
     try {
-      // It was made the current one.
+      // cuCtxCreate made the new context current.
       check(cuCtxPopCurrent(out), 'cuCtxPopCurrent')
     } catch (error) {
       context.dispose()
@@ -81,7 +83,7 @@ export class CreatedContext extends Context {
     return context
   }
 
-  /** @internal A context of somebody else, who destroys it. */
+  /** @internal Wraps a context that another owner destroys. */
   static _borrow(device: Device, handle: CUcontext): CreatedContext {
     return new CreatedContext(device, handle, true)
   }
@@ -91,20 +93,20 @@ export class CreatedContext extends Context {
   }
 
   /**
-   * Destroys the context as soon as nothing lives in it (`cuCtxDestroy`), on a native thread; does nothing for one of
-   * somebody else.
+   * Destroys the context on a native thread when its last object is gone (`cuCtxDestroy`). Does nothing if another
+   * owner has the context.
    */
   dispose(): void {
     this.#isDisposed = true
     this._close()
   }
 
-  /** The same as {@link dispose}, but blocks this thread until the driver has destroyed the context. */
+  /** Like {@link dispose}, but blocks this thread until the driver has destroyed the context. */
   disposeSync(): void {
     withBlockingReleases(() => this.dispose())
   }
 
-  /** Resolves when the driver has destroyed the context. Does not wait for what still lives in it. */
+  /** Resolves when the driver has destroyed the context. Does not wait for objects that still live in it. */
   async [Symbol.asyncDispose](): Promise<void> {
     await awaitReleases(() => this.dispose())
     await doneNow()
@@ -131,8 +133,8 @@ export class CreatedContext extends Context {
 }
 
 /**
- * Makes a context the current one of the thread, until {@link popContext} brings the one before back
- * (`cuCtxPushCurrent`). Objects of this package need none; `context.run(fn)` restores the one before by itself.
+ * Makes a context current on the thread until {@link popContext} restores the previous one (`cuCtxPushCurrent`).
+ * Objects of this package need no current context. `context.run(fn)` restores the previous context by itself.
  * @throws TypeError, DisposedError, StatusError
  */
 export function pushContext(context: DeviceOrContext): void {
@@ -140,8 +142,8 @@ export function pushContext(context: DeviceOrContext): void {
 }
 
 /**
- * Ends what {@link pushContext} began, and gives the context that was current (`cuCtxPopCurrent`). @throws StatusError
- * where none is
+ * Ends {@link pushContext} and returns the context that was current (`cuCtxPopCurrent`).
+ * @throws StatusError when no context is current
  */
 export function popContext(): Context {
   const before = currentContext()
@@ -150,8 +152,8 @@ export function popContext(): Context {
 }
 
 /**
- * The current context of the thread, whoever made it; undefined where there is none (`cuCtxGetCurrent`). That of a
- * green context is the primary context of its device.
+ * Returns the thread's current context, whoever created it; undefined if there is none (`cuCtxGetCurrent`). For a green
+ * context, returns the primary context of its device.
  */
 export function currentContext(): Context | undefined {
   const out = scratch()

@@ -1,6 +1,6 @@
 import { nameErrorClass, ShoalError } from '@shoal/types'
 
-/** `Device.reset()` was refused, before anything was destroyed, or the device is being reset at this moment. */
+/** Thrown when `Device.reset()` cannot start, with nothing destroyed, or while the device is being reset. */
 export class DeviceInUseError extends ShoalError {
   static {
     nameErrorClass(DeviceInUseError, 'DeviceInUseError')
@@ -9,7 +9,7 @@ export class DeviceInUseError extends ShoalError {
   readonly code = 'SHOAL_DEVICE_IN_USE'
   /** Ordinal of the device. */
   readonly deviceOrdinal: number
-  /** Why it was refused. */
+  /** Why the device is in use. */
   readonly reason: string
 
   constructor(options: { readonly deviceOrdinal: number; readonly reason: string }) {

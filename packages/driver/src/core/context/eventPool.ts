@@ -13,10 +13,10 @@ import { isCapturing } from './capturing.js'
 import type { ContextCalls } from './contextCalls.js'
 
 const eventDisableTiming = 2
-/** `CU_STREAM_LEGACY`: done when all streams but non-blocking ones are. */
+/** `CU_STREAM_LEGACY`. Work on it waits for all streams except non-blocking ones. */
 const legacyStream = 1n as CUstream
 
-/** Events without timing that a context keeps for waits, and those behind the work of streams that were disposed of. */
+/** Events without timing for a context's waits, and for work of destroyed streams. */
 export class EventPool {
   readonly #context: ContextCalls
   readonly #idle: CUevent[] = []
@@ -26,7 +26,7 @@ export class EventPool {
     this.#context = context
   }
 
-  /** An event without timing, from the pool. */
+  /** Takes an event without timing from the pool. */
   take(): CUevent {
     const idle = this.#idle.pop()
     if (idle !== undefined) return idle
@@ -35,17 +35,17 @@ export class EventPool {
     return out.u64[0] as CUevent
   }
 
-  /** Gives back an event that nothing waits for any more. */
+  /** Returns an event to the pool after its last wait. */
   giveBack(event: CUevent): void {
     if (!this.#context.disposed) this.#idle.push(event)
   }
 
   /**
-   * A stream is about to be destroyed. Nothing can be asked of it afterwards, so an event tells when the work that it
-   * may still have has ended.
+   * Records an event on a stream before the stream is destroyed. The event shows when the remaining work completes,
+   * because a destroyed stream cannot be queried.
    */
   leaveBehind(stream: CUstream): void {
-    // Asking would invalidate the capture.
+    // A query would invalidate the capture.
     if (!isCapturing()) {
       for (const event of this.#leftBehind.splice(0)) {
         if (this.#context._status('eventQuery', event) === Status.notReady) this.#leftBehind.push(event)
@@ -54,26 +54,23 @@ export class EventPool {
       if (this.#context._status('streamQuery', stream) !== Status.notReady) return
     }
     const event = this.take()
-    // Where it cannot be recorded it counts as reached, and is not lost.
+    // An event that cannot be recorded counts as complete. The pool keeps it.
     this.#leftBehind.push(event)
     this.#context._callDriver('cuEventRecord', () => cuEventRecord(event, stream))
   }
 
-  /**
-   * Whether work may be under way: in the default stream and all that it waits for, or in streams that were disposed
-   * of.
-   */
+  /** Whether work may be in flight: in the default stream and the streams it waits for, or in destroyed streams. */
   hasWork(): boolean {
     if (this.#context._status('streamQuery', legacyStream) !== Status.success) return true
     return this.#leftBehind.some((event) => this.#context._status('eventQuery', event) !== Status.success)
   }
 
-  /** The context was reset, and the events went with it. */
+  /** Forgets all events. A reset of the context destroyed them. */
   forgetAll(): void {
     this.#idle.length = this.#leftBehind.length = 0
   }
 
-  /** Destroys what nothing waits for. */
+  /** Destroys all events without a pending wait. */
   destroyAll(): void {
     const events = [...this.#idle.splice(0), ...this.#leftBehind.splice(0)]
     if (events.length === 0) return

@@ -1,18 +1,18 @@
 import { type OptionKeys, optionalBoolean, requireKeyOf, requireOptions } from '@shoal/types'
 
-/** How a context works (`CUctx_flags`, the flags of `cudaSetDeviceFlags`). */
+/** Flags of a context (`CUctx_flags`, the flags of `cudaSetDeviceFlags`). */
 export interface ContextFlags {
-  /** How a thread that blocks for the device waits: as the driver thinks, by spinning, by yielding, or asleep. */
+  /** How a blocked host thread waits for the device. `'auto'` leaves the choice to the driver. */
   readonly scheduling: 'auto' | 'spin' | 'yield' | 'blocking'
-  /** Page-locked memory can be mapped; so it is on all platforms of today. */
+  /** Page-locked memory can be mapped. True on all current platforms. */
   readonly mapHost: boolean
-  /** Local memory that a kernel needed is kept for the next one. */
+  /** Keeps a kernel's local memory for the next kernel. */
   readonly keepLocalMemory: boolean
   /** A fault writes a core dump. */
   readonly coredump: boolean
-  /** A core dump can be asked for from outside. */
+  /** Another process can request a core dump. */
   readonly userCoredump: boolean
-  /** Copies and fills that others would leave behind are waited for. */
+  /** Makes copies and fills synchronous that are otherwise asynchronous. */
   readonly synchronousMemory: boolean
 }
 
@@ -35,12 +35,12 @@ const bits = {
   synchronousMemory: 0x80,
 } as const
 
-/** `CUfunc_cache` by its words: which of shared memory and L1 cache is to be larger. */
+/** Values of `CUfunc_cache`: a preference for shared memory or L1 cache. */
 export const cacheConfigs = { none: 0, shared: 1, l1: 2, equal: 3 } as const
-/** Which of shared memory and L1 cache kernels prefer to be larger. */
+/** Whether kernels prefer more shared memory or more L1 cache. */
 export type CacheConfig = keyof typeof cacheConfigs
 
-/** Flags as C has them; what is left out is off. @throws TypeError */
+/** Encodes flags for C. Omitted flags are off. @throws TypeError */
 export function encodeContextFlags(flags: Partial<ContextFlags>, api: string, name = 'flags'): number {
   requireOptions(flags, api, contextFlagKeys, name)
   const { scheduling = 'auto' } = flags
@@ -51,7 +51,7 @@ export function encodeContextFlags(flags: Partial<ContextFlags>, api: string, na
   return encoded
 }
 
-/** What the flags of C say. */
+/** Decodes flags from C. */
 export function decodeContextFlags(encoded: number): ContextFlags {
   const has = (flag: keyof typeof bits): boolean => (encoded & bits[flag]) !== 0
   const scheduling = Object.entries(schedulings).find(([, code]) => code === (encoded & schedulingMask))?.[0]
@@ -65,7 +65,7 @@ export function decodeContextFlags(encoded: number): ContextFlags {
   }
 }
 
-/** The word for a code of `CUfunc_cache`. */
+/** Returns the name for a code of `CUfunc_cache`. */
 export function cacheConfigOf(code: number): CacheConfig {
   return Object.keys(cacheConfigs)[code] as CacheConfig
 }

@@ -10,14 +10,13 @@ import { pinnedOwnerOf } from '../ranges/pinnedRegistry.js'
 import { hasGaps } from '../ranges/span.js'
 import { isCapturing, keepForGraphs } from './capturing.js'
 
-/** Objects that must be there when a graph runs, each with a check that throws once it is gone. */
+/** Objects that a graph needs at each launch. Each has a check that throws after the object was disposed of. */
 export type Needs = ReadonlyMap<object, () => void>
 
 /**
- * Keeps what a call on a stream used while a graph that captured the call can launch. Does nothing for streams that are
- * not captured. Hot calls ask {@link isCapturing} first.
- * @param objects memory, typed arrays over page-locked memory, and objects that are disposed of; numbers and `null` are
- * left out.
+ * Keeps the objects of a call on a captured stream while the graph can launch. Does nothing for other streams. Hot
+ * calls test {@link isCapturing} first.
+ * @param objects memory, typed arrays over page-locked memory, and disposable objects; numbers and `null` are ignored
  */
 export function keepCaptured(context: bigint, stream: bigint, objects: readonly unknown[], needs?: Needs): void {
   if (!isCapturing()) return
@@ -33,7 +32,7 @@ function keepOne(context: bigint, stream: bigint, object: unknown): void {
     const range = rangeOf(object)
     keepForGraphs(context, stream, object, checkOfMemory(object, range), range)
   } else if (typeof object === 'object' && propertyOf(object, 'parameterType') === 'tensorMap') {
-    // Kernels take a copy of it, with the address of its memory.
+    // A kernel copies this object, which contains the address of its memory.
     keepOne(context, stream, propertyOf(object, 'memory'))
   } else if (typeof object === 'object' && object !== null) {
     const check = checkOf(object)
@@ -41,12 +40,12 @@ function keepOne(context: bigint, stream: bigint, object: unknown): void {
   }
 }
 
-/** The call has checked the answer of the protocol, and shape and strides do not matter here. */
+/** Reads the memory's range without checks: the call has checked it, and shape and strides do not matter here. */
 function rangeOf(memory: MemoryLike): MemoryRange {
   return hasGaps(memory) ? memory._span : memory[memoryProtocol]
 }
 
-/** Asks the memory again. It must still be where the graph uses it. */
+/** Returns a check that the memory still has the address that the graph uses. */
 function checkOfMemory(memory: MemoryLike, { address, byteLength }: MemoryRange): () => void {
   let known: MemoryRange | undefined
   const gapped = hasGaps(memory) ? memory : undefined
@@ -55,7 +54,7 @@ function checkOfMemory(memory: MemoryLike, { address, byteLength }: MemoryRange)
     if (range === known) return
     if (range.address !== address || range.byteLength < byteLength)
       throw new DisposedError(`the memory that a ${memory.constructor.name} had during the capture`)
-    // A frozen answer stays as it is.
+    // A frozen protocol answer cannot change, so later checks can compare it by identity.
     if (Object.isFrozen(range)) known = range
   }
 }

@@ -3,10 +3,10 @@ import { wrongType } from '@shoal/types'
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
 
-/** The limits of a context: `CUlimit` without its prefix. */
+/** Limits of a context: names of `CUlimit` without the prefix. */
 export type ContextLimit = Exclude<WithoutPrefix<keyof typeof CUlimit, 'CU_LIMIT_'>, 'MAX'>
 
-/** The code of a limit. @throws TypeError */
+/** Returns the code of a limit. @throws TypeError */
 export function limitCode(limit: ContextLimit, api: string): CUlimit {
   const name = typeof limit === 'string' && limit !== ('MAX' as string) ? `CU_LIMIT_${limit}` : ''
   if (!Object.hasOwn(CUlimit, name)) {

@@ -1,4 +1,4 @@
-/** A context that uses memory, as packages without contexts of their own know it, too. */
+/** A context that accesses memory. Packages without contexts of their own use this interface too. */
 export interface Reaching {
   /** The `CUcontext`. */
   readonly _handle: bigint
@@ -6,39 +6,39 @@ export interface Reaching {
 }
 
 interface PeerContext extends Reaching {
-  /** Calls `fn` before the context closes; what it returns takes that back. */
+  /** Calls `fn` before the context closes. Returns a function that removes `fn`. */
   _beforeClose(fn: () => void): () => void
 }
 
-/** A context whose plain memory another one may use. */
+/** A context whose plain memory another context can access. */
 interface Peer {
   readonly deviceOrdinal: number
-  /** Called with the contexts' own handlers: they need not tell of their end any more. */
+  /** Removes the handlers for the end of the two contexts. */
   readonly unwatch: () => void
 }
 
-/** The peers of each context, both by handle: all objects of a context share them. */
+/** The peers of each context, both by handle. All objects of one context share an entry. */
 const peers = new Map<bigint, Map<bigint, Peer>>()
 
-/** Rises when any access ends: what was found before is asked for again. */
+/** Increases when any access ends, which invalidates cached access checks. */
 export const accessEpoch = { current: 0 }
 
-/** Called when access to memory may have ended. */
+/** Invalidates cached access checks, because access to memory may have ended. */
 export function forgetReach(): void {
   accessEpoch.current += 1
 }
 
-/** The devices of the contexts whose plain memory a context may use. */
+/** Returns the devices whose plain memory a context can access. */
 export function peerOrdinals(context: Reaching): readonly number[] {
   return [...(peers.get(context._handle)?.values() ?? [])].map(({ deviceOrdinal }) => deviceOrdinal)
 }
 
-/** Whether a context may use plain memory of another one, which is named by its handle. */
+/** Whether a context can access plain memory of another context, given by its handle. */
 export function isPeerOf(context: Reaching, other: bigint): boolean {
   return peers.get(context._handle)?.has(other) === true
 }
 
-/** Notes that a context may use plain memory of `peer`, until it ends or either context does. */
+/** Registers that a context can access plain memory of `peer`, until the access or either context ends. */
 export function addPeer(context: PeerContext, peer: PeerContext): void {
   const own = peers.get(context._handle) ?? new Map<bigint, Peer>()
   peers.set(context._handle, own)

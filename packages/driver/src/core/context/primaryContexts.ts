@@ -9,7 +9,7 @@ import {
 import { NativeMemory, offThread } from '@shoal/ffi'
 import { check } from '../errors.js'
 
-/** One hold on the primary context of a device, in which NCCL and NVSHMEM work. */
+/** One hold on a device's primary context, for NCCL or NVSHMEM. */
 export interface PrimaryContext {
   readonly ordinal: number
   /** `CUdevice` */
@@ -20,16 +20,16 @@ export interface PrimaryContext {
 
 let holds = 0
 
-/** Whether communicators or sessions are there, whose work on a device may never end. */
+/** Whether communicators or sessions exist. Their work on a device may never complete. */
 export function hasHolds(): boolean {
   return holds > 0
 }
 
 /**
- * Retains the primary context of each device. Starting the driver and making a context take up to a second, so all of
- * it runs off the JavaScript thread. Either all are retained or none.
+ * Retains the primary context of each device, or none if one fails. Runs on a native thread, because starting the
+ * driver and creating a context take up to a second.
  *
- * @throws RangeError for a device that is not there, StatusError when the driver refuses.
+ * @throws RangeError for a device that does not exist, StatusError when the driver refuses
  */
 export async function retainPrimaryContexts(ordinals: readonly number[], api: string): Promise<PrimaryContext[]> {
   const count = ordinals.length
@@ -85,7 +85,7 @@ export async function retainPrimaryContexts(ordinals: readonly number[], api: st
   }
 }
 
-/** Gives the holds back. A context that goes away with its last hold may take long to do so. */
+/** Releases the holds. Releasing the last hold destroys the context, which can take long. */
 export async function releasePrimaryContexts(contexts: readonly PrimaryContext[]): Promise<void> {
   if (contexts.length === 0) return
   holds -= contexts.length
@@ -101,7 +101,7 @@ export async function releasePrimaryContexts(contexts: readonly PrimaryContext[]
 function checkAll(apis: readonly string[], statuses: readonly number[]): void {
   for (const [index, api] of apis.entries()) {
     const status = statuses[index]
-    // A call that was not made follows one that failed, and that one has thrown.
+    // A missing status means that an earlier call failed. That status has thrown already.
     if (status !== undefined) check(status, api)
   }
 }

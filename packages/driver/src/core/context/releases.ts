@@ -7,7 +7,7 @@ import { processIsEnding, releaseAfterFailure, throwFirst } from '../lifetime.js
 import { addAwaited, awaitReleases, releasesAreAwaited, releasesBlock } from '../releasing.js'
 import { u64Of } from '../u64Halves.js'
 
-/** What the queue needs of a context. */
+/** The parts of a context that the release queue needs. */
 interface ReleasingContext {
   readonly _handle: CUcontext
   readonly disposed: boolean
@@ -21,40 +21,40 @@ interface ReleasingContext {
 export interface ReleaseCall {
   /** Makes exactly one C call and returns its status. */
   readonly make: () => unknown
-  /** @throws StatusError for a status that is to be reported. */
+  /** Checks the status. @throws StatusError for a status that must be reported */
   readonly check: (status: number) => void
-  /** The context that is current during the call; null for none. Default: the one of the queue. */
+  /** The context that is current during the call; null for none. Default: the queue's context. */
   readonly context?: ReleasingContext | null
 }
 
 interface Release {
   readonly what: string
   readonly calls: readonly ReleaseCall[]
-  /** Nobody resets these meanwhile. */
+  /** Contexts that must not be reset until the release completes. */
   readonly users: readonly ReleasingContext[]
   readonly after: () => void
   readonly failures: unknown[]
-  /** The calls that the thread makes. */
+  /** The calls that the native thread makes. */
   made: readonly ReleaseCall[]
   settled: { readonly resolve: () => void; readonly reject: (error: unknown) => void } | undefined
 }
 
-/** One release of many pieces of memory, while more can be added. */
+/** One release that frees many pieces of memory. More can be added until it is sent. */
 interface Frees {
   readonly release: Release
   count: number
 }
 
-/** More releases than this are not kept back until the program returns to the event loop. */
+/** Maximum number of releases that wait for the next turn of the event loop. */
 const mostUnsent = 64
-/** The same of plain memory. */
+/** Maximum number of pieces of plain memory that wait for the next turn of the event loop. */
 const mostFrees = 256
-/** Queues with releases that are not over. */
+/** Queues with pending releases. */
 const busy = new Set<ReleaseQueue>()
 
 /**
- * The releases of a context that wait for the device. A native thread makes them in order, so that dispose() never
- * blocks the event loop.
+ * The releases of a context that wait for the device. A native thread makes them in order, so dispose() never blocks
+ * the event loop.
  */
 export class ReleaseQueue {
   readonly #context: ReleasingContext
@@ -62,7 +62,7 @@ export class ReleaseQueue {
   #unsent: Release[] = []
   readonly #sent = new Set<Release>()
   #frees: Frees | undefined
-  /** The addresses of {@link #frees}, but for the first. */
+  /** The addresses of {@link #frees}, except for the first. */
   readonly #words = new BigUint64Array(mostFrees - 1)
   readonly #halves = new Int32Array(this.#words.buffer)
   #willSend = false
@@ -72,9 +72,9 @@ export class ReleaseQueue {
   }
 
   /**
-   * Makes calls that wait for the device, and runs `after` on this thread when they have returned. Errors become
-   * warnings, unless somebody waits for the release. If the context is gone already, only `after` runs.
-   * @param others contexts besides the one of the queue that must not be reset meanwhile
+   * Makes calls that wait for the device, then runs `after` on this thread. Errors become warnings unless a caller
+   * awaits the release. If the context is already gone, only `after` runs.
+   * @param others contexts besides the queue's context that must not be reset until then
    */
   add(what: string, calls: readonly ReleaseCall[], after: () => void, others: readonly ReleasingContext[] = []): void {
     if (processIsEnding() || this.#context.disposed) after()
@@ -83,9 +83,9 @@ export class ReleaseQueue {
   }
 
   /**
-   * Frees plain memory, which counts as a child of the context until then. No record of its own is made, unless
-   * somebody waits.
-   * @returns false if it was left to {@link add}
+   * Frees plain memory, which counts as a child of the context until it is freed. Creates no record per address, unless
+   * a caller awaits the release.
+   * @returns false if the caller must use {@link add}
    */
   free(low: number, high: number): boolean {
     if (processIsEnding() || this.#context.disposed || releasesBlock() || releasesAreAwaited()) return false
@@ -110,7 +110,7 @@ export class ReleaseQueue {
     this.#sendSoon()
   }
 
-  /** The last calls of a context that is gone for this thread. `giveUp` ends the context itself. */
+  /** Makes the last calls of a context that is gone for this thread. `giveUp` releases the context itself. */
   close(what: string, calls: readonly ReleaseCall[], giveUp: ReleaseCall | undefined): void {
     const last = giveUp === undefined ? [] : [giveUp]
     if (releasesBlock()) {
@@ -120,18 +120,18 @@ export class ReleaseQueue {
     }
     if (calls.length > 0) this.#add(what, calls, () => undefined, [])
     this.#send()
-    // In no context: one that is being destroyed cannot be current.
+    // A context that is being destroyed cannot be current, so this call runs without a context.
     if (giveUp !== undefined) this.#start([this.#begin(what, last, () => undefined, [])], 0n)
     this.#lane?.dispose()
   }
 
   /**
-   * Blocks until all releases are over. Reports of errors follow later.
+   * Blocks until all releases are complete. Errors are reported later.
    * @param timeout in milliseconds
-   * @returns whether all are over
+   * @returns whether all releases are complete
    */
   finishSync(timeout?: number): boolean {
-    // The end of the last object of a context starts the release of that.
+    // The release of a context's last object starts the release of the context.
     while (this.#hasMore || this.#sent.size > 0) {
       this.#send()
       if (this.#lane?.waitSync(timeout) === false) return false
@@ -152,7 +152,9 @@ export class ReleaseQueue {
     else this.#sendSoon()
   }
 
-  /** In a turn of its own: with what else is disposed of until then, and without waking the thread so often. */
+  /**
+   * Sends the releases in the next turn. One batch with all disposals of this turn wakes the native thread less often.
+   */
   #sendSoon(): void {
     if (this.#willSend) return
     this.#willSend = true
@@ -177,7 +179,7 @@ export class ReleaseQueue {
   }
 
   #send(): void {
-    // What the thread has done by now need not be kept until the event loop turns.
+    // Deliver finished calls now instead of keeping them until the event loop's next turn.
     if (this.#sent.size > 0) deliverQuiet()
     const [batch, frees, context] = [this.#unsent, this.#frees, this.#context._handle]
     this.#unsent = []
@@ -189,7 +191,8 @@ export class ReleaseQueue {
   #start(batch: readonly Release[], context: bigint, count = 0): void {
     this.#lane ??= createLane()
     for (const release of batch) this.#sent.add(release)
-    // Otherwise the process may end meanwhile, as work that was queued later may go on for long.
+    // A caller awaits these releases, so they keep the process alive. Other releases do not, because work queued later
+    // may run for long.
     const isPrompt = batch.some(({ settled }) => settled !== undefined)
     const letGo = isPrompt ? holdEventLoop(undefined) : undefined
     const done = (statuses?: readonly number[], error?: Error): void => {
@@ -209,14 +212,14 @@ export class ReleaseQueue {
       for (const release of batch) recordCalls(release)
     }
     if (runQuietly({ lane: this.#lane, context, isPrompt, repeats }, record, done)) return
-    // Without another thread this one has to wait for the device.
+    // Without a native thread, this thread must wait for the device.
     for (const release of batch) release.failures.push(...failuresOf(this.#context, release.calls))
     const others = [...this.#words.subarray(0, count)].map((address) => this.#context._releaseCall('memFree', address))
     batch[0]?.failures.push(...failuresOf(this.#context, others))
     done()
   }
 
-  /** The calls have returned. */
+  /** Completes a release after its calls returned. */
   #finish(release: Release, statuses: readonly number[] = []): void {
     const { what, users, after, made, failures, settled } = release
     const attempt = attempting(failures)
@@ -251,14 +254,14 @@ function recordCalls(release: Release): void {
       make()
       made.push(call)
     } catch (error) {
-      // A function that the library does not have.
+      // The library lacks the function.
       callInContext(0n)
       release.failures.push(error)
     }
   }
 }
 
-/** Makes the calls on this thread, whatever fails. */
+/** Makes the calls on this thread. Continues after failures and returns them. */
 function failuresOf(own: ReleasingContext, calls: readonly ReleaseCall[]): unknown[] {
   const failures: unknown[] = []
   const attempt = attempting(failures)
@@ -298,10 +301,9 @@ function isOfGoneContext(error: unknown): boolean {
 }
 
 /**
- * Blocks until the releases of all contexts of this thread are over: memory that was disposed of can be allocated
- * again.
- * @param timeout in milliseconds, for all of them. Default: no limit.
- * @returns whether there were any, and they are over now
+ * Blocks until the releases of all contexts of this thread are complete, so that their memory can be allocated again.
+ * @param timeout in milliseconds, for all contexts together. Default: no limit.
+ * @returns whether there were releases and all are complete
  */
 export function finishReleasesSync(timeout?: number): boolean {
   const end = timeout === undefined ? undefined : performance.now() + timeout
@@ -321,14 +323,14 @@ function forgetBusy(queue: ReleaseQueue): void {
   if (busy.size === 0) for (const resolve of whenNoneBusy.splice(0)) resolve()
 }
 
-/** Whether releases of contexts of this thread are under way. */
+/** Whether contexts of this thread have pending releases. */
 export function hasReleases(): boolean {
   return busy.size > 0
 }
 
-/** Resolves when no context of this thread has releases under way. */
+/** Resolves when no context of this thread has pending releases. */
 export async function whenReleasesEnd(): Promise<void> {
-  // The releases themselves do not keep the process alive, but whoever waits for them does.
+  // Releases do not keep the process alive, but this wait does.
   const release = holdEventLoop(undefined)
   while (busy.size > 0) await new Promise<void>((resolve) => whenNoneBusy.push(resolve))
   release()

@@ -38,10 +38,10 @@ import { uuidOf } from './deviceUuid.js'
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
 
-/** The attributes of a device: `CUdevice_attribute` without its prefix, such as `'MULTIPROCESSOR_COUNT'`. */
+/** Attributes of a device: names of `CUdevice_attribute` without the prefix, such as `'MULTIPROCESSOR_COUNT'`. */
 export type DeviceAttribute = Exclude<WithoutPrefix<keyof typeof CUdevice_attribute, 'CU_DEVICE_ATTRIBUTE_'>, 'MAX'>
 
-/** What links two devices: `CUdevice_P2PAttribute` without its prefix. */
+/** Attributes of a link between devices: names of `CUdevice_P2PAttribute` without the prefix. */
 export type PeerAttribute =
   | 'PERFORMANCE_RANK'
   | 'ACCESS_SUPPORTED'
@@ -52,7 +52,7 @@ export type PeerAttribute =
 const attributePrefix = 'CU_DEVICE_ATTRIBUTE_'
 const peerPrefix = 'CU_DEVICE_P2P_ATTRIBUTE_'
 
-/** Every attribute by name, in the order of the C header; names that share a code are all there. */
+/** Returns every attribute name in the order of the C header. Names that share a code are all included. */
 export function deviceAttributeNames(): readonly DeviceAttribute[] {
   return Object.keys(CUdevice_attribute)
     .filter((name) => name.startsWith(attributePrefix) && name !== `${attributePrefix}MAX`)
@@ -62,7 +62,7 @@ export function deviceAttributeNames(): readonly DeviceAttribute[] {
 let isSoftware: boolean | undefined
 
 /**
- * A CUDA device. There is one object a device and JavaScript thread; it costs nothing until it is used.
+ * A CUDA device. Each JavaScript thread has one object per device; it costs nothing until its first use.
  *
  * @example
  * for (const device of Device.all()) console.log(device.name, device.memoryInfo().free)
@@ -72,15 +72,15 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     return import.meta.url
   }
 
-  /** Its number in this process, from 0. */
+  /** Number of the device in this process, from 0. */
   readonly ordinal: number
   /** The `CUdevice`. */
   readonly handle: CUdevice
-  /** @internal The library behind what is made on it. */
+  /** @internal The library behind the objects of this device. */
   readonly _cuda: CudaLibrary
   #primaryContext: Context | undefined
   #reset: Promise<void> | undefined
-  /** Whether the primary context is being destroyed at this moment. */
+  /** True while the primary context is being destroyed. */
   #isBeingDestroyed = false
   #computeCapability: { readonly major: number; readonly minor: number } | undefined
 
@@ -101,34 +101,36 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
   }
 
   /**
-   * How many devices there are; 0 where there is a driver and no device (`cuDeviceGetCount`, `cudaGetDeviceCount`).
-   * @throws LibraryNotFoundError when there is no driver.
+   * Number of devices; 0 if a driver but no device exists (`cuDeviceGetCount`, `cudaGetDeviceCount`).
+   * @throws LibraryNotFoundError when there is no driver
    */
   static get count(): number {
     return Device.#devices.count
   }
 
-  /** The device with this ordinal. @throws RangeError when there is none. */
+  /** Returns the device with this ordinal. @throws RangeError when the device does not exist */
   static get(ordinal: number): Device {
     return Device.#devices.get(ordinal)
   }
 
-  /** The object of this package for a device of any package, or for an ordinal. @throws TypeError, RangeError */
+  /** Returns this package's object for an ordinal or for a device of any package. @throws TypeError, RangeError */
   static from(device: DeviceLike | number): Device {
     return Device._find(device, 'Device.from', 'device')
   }
 
-  /** @internal The same for another function, which errors name. */
+  /** @internal Like {@link from}. Errors name the function `api`. */
   static _find(device: DeviceLike | number, api: string, name: string): Device {
     return Device.#devices.get(toDeviceOrdinal(device, api, name), api, name)
   }
 
-  /** All devices, by ordinal. */
+  /** Returns all devices, ordered by ordinal. */
   static all(): readonly Device[] {
     return Device.#devices.all()
   }
 
-  /** The device at a PCI bus id such as `'0000:65:00.0'` (`cuDeviceGetByPCIBusId`, `cudaDeviceGetByPCIBusId`). */
+  /**
+   * Returns the device at a PCI bus id such as `'0000:65:00.0'` (`cuDeviceGetByPCIBusId`, `cudaDeviceGetByPCIBusId`).
+   */
   static getByPciBusId(pciBusId: string): Device {
     return Device.#devices.getByPciBusId(pciBusId)
   }
@@ -140,14 +142,14 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     return textIn(out)
   }
 
-  /** The UUID as `nvidia-smi` writes it, `'GPU-…'` (`cuDeviceGetUuid`). */
+  /** The UUID in the form of `nvidia-smi`, `'GPU-…'` (`cuDeviceGetUuid`). */
   get uuid(): string {
     return uuidOf(this.handle)
   }
 
   /**
-   * The locally unique id and node mask by which Windows graphics interfaces know the device (`cuDeviceGetLuid`).
-   * @throws StatusError where the platform has none.
+   * The locally unique id and node mask that Windows graphics interfaces use for the device (`cuDeviceGetLuid`).
+   * @throws StatusError when the platform has no such ids
    */
   get luid(): { readonly luid: Uint8Array; readonly nodeMask: number } {
     const out = scratch()
@@ -155,7 +157,7 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     return { luid: new Uint8Array(out.buffer.slice(0, 8)), nodeMask: out.u32[2] as number }
   }
 
-  /** Bytes of memory on the device (`cuDeviceTotalMem`). */
+  /** Total memory of the device in bytes (`cuDeviceTotalMem`). */
   get totalMemory(): number {
     const out = scratch()
     check(cuDeviceTotalMem(out, this.handle), 'cuDeviceTotalMem')
@@ -178,15 +180,17 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     return textIn(new Uint8Array(out.buffer, 0, 64))
   }
 
-  /** Whether this is the software device of `@shoal/sim` and not a GPU. */
+  /** Whether this is the software device of `@shoal/sim` instead of a GPU. */
   get isSoftware(): boolean {
     this._cuda.start()
-    // A function only the software device has: what is loaded counts, not what the environment says.
+    // Only the software device has this function. The environment variable may differ from the loaded library.
     isSoftware ??= driver.rawSymbol('shoalSimDescribe') !== undefined
     return isSoftware
   }
 
-  /** One attribute by name; yes and no are 1 and 0 (`cuDeviceGetAttribute`, `cudaDeviceGetAttribute`). */
+  /**
+   * Returns one attribute by name. A boolean attribute is 1 or 0 (`cuDeviceGetAttribute`, `cudaDeviceGetAttribute`).
+   */
   attribute(attribute: DeviceAttribute): number {
     return this._attribute(
       this._codeOf('Device.attribute', 'attribute', CUdevice_attribute, attributePrefix, attribute),
@@ -194,7 +198,7 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
   }
 
   /**
-   * Whether kernels of this device can use memory of `peer` directly (`cuDeviceCanAccessPeer`,
+   * Whether kernels of this device can access memory of `peer` directly (`cuDeviceCanAccessPeer`,
    * `cudaDeviceCanAccessPeer`).
    */
   canAccessPeer(peer: DeviceLike | number): boolean {
@@ -204,42 +208,45 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     return out.i32[0] !== 0
   }
 
-  /** A property of the link from this device to `peer` (`cuDeviceGetP2PAttribute`, `cudaDeviceGetP2PAttribute`). */
+  /**
+   * Returns an attribute of the link from this device to `peer` (`cuDeviceGetP2PAttribute`,
+   * `cudaDeviceGetP2PAttribute`).
+   */
   peerAttribute(attribute: PeerAttribute, peer: DeviceLike | number): number {
     const api = 'Device.peerAttribute'
     return this._peerAttribute(this._codeOf(api, 'attribute', CUdevice_P2PAttribute, peerPrefix, attribute), peer)
   }
 
   /**
-   * Lets work of this device use memory of `peer` directly, in one direction (`cuCtxEnablePeerAccess`,
-   * `cudaDeviceEnablePeerAccess`). Enabling twice is no error. @throws StatusError when the two devices cannot.
+   * Lets work of this device access memory of `peer` directly, in one direction (`cuCtxEnablePeerAccess`,
+   * `cudaDeviceEnablePeerAccess`). Enabling twice is not an error. @throws StatusError when the devices cannot do it
    */
   enablePeerAccess(peer: DeviceLike | number): void {
     const api = 'Device.enablePeerAccess'
     this.primaryContext._enablePeerAccess(this._resolve(peer, api, 'peer'), api)
   }
 
-  /** Ends what {@link enablePeerAccess} began; without it, does nothing. */
+  /** Disables access to memory of `peer`. Does nothing if the access is not enabled. */
   disablePeerAccess(peer: DeviceLike | number): void {
     const api = 'Device.disablePeerAccess'
     this.primaryContext._disablePeerAccess(this._resolve(peer, api, 'peer'), api)
   }
 
-  /** Bytes free now and in all, as seen from the primary context (`cuMemGetInfo`, `cudaMemGetInfo`). */
+  /** Returns free and total memory in bytes, as seen by the primary context (`cuMemGetInfo`, `cudaMemGetInfo`). */
   memoryInfo(): { readonly free: number; readonly total: number } {
     const out = scratch()
     this.primaryContext._call('memGetInfo', out.address, out.address + 8n)
     return { free: Number(out.u64[0]), total: Number(out.u64[1]) }
   }
 
-  /** Whether contexts can be limited to some of its multiprocessors, as by MPS (`cuDeviceGetExecAffinitySupport`). */
+  /** Whether contexts can be limited to some multiprocessors, as MPS does (`cuDeviceGetExecAffinitySupport`). */
   get execAffinitySupported(): boolean {
     const out = scratch()
     check(cuDeviceGetExecAffinitySupport(out, 0, this.handle), 'cuDeviceGetExecAffinitySupport')
     return out.i32[0] !== 0
   }
 
-  /** Whether anybody in the process holds the primary context, and its flags (`cuDevicePrimaryCtxGetState`). */
+  /** Whether the process has retained the primary context, and the context's flags (`cuDevicePrimaryCtxGetState`). */
   get primaryContextState(): { readonly active: boolean; readonly flags: number } {
     const out = scratch()
     check(cuDevicePrimaryCtxGetState(this.handle, out.address, out.address + 4n), 'cuDevicePrimaryCtxGetState')
@@ -247,15 +254,15 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
   }
 
   /**
-   * Sets how the primary context works, all flags at once: what is left out is off (`cuDevicePrimaryCtxSetFlags`,
-   * `cudaSetDeviceFlags`). It may be in use. @throws TypeError, StatusError
+   * Sets all flags of the primary context at once, even while it is in use. Omitted flags are off
+   * (`cuDevicePrimaryCtxSetFlags`, `cudaSetDeviceFlags`). @throws TypeError, StatusError
    */
   setPrimaryContextFlags(flags: Partial<ContextFlags>): void {
     const encoded = encodeContextFlags(flags, 'Device.setPrimaryContextFlags')
     check(cuDevicePrimaryCtxSetFlags(this.handle, encoded), 'cuDevicePrimaryCtxSetFlags')
   }
 
-  /** Which of shared memory and L1 cache kernels prefer to be larger. See `Context.cacheConfig`. */
+  /** Whether kernels prefer more shared memory or more L1 cache. See `Context.cacheConfig`. */
   get cacheConfig(): CacheConfig {
     return this.primaryContext.cacheConfig
   }
@@ -264,28 +271,28 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     this.primaryContext._setCacheConfig(config, 'Device.cacheConfig')
   }
 
-  /** The priorities streams may have; a lower number is a greater priority. See `Context.streamPriorityRange`. */
+  /** Range of stream priorities. A lower number is a higher priority. See `Context.streamPriorityRange`. */
   get streamPriorityRange(): { readonly least: number; readonly greatest: number } {
     return this.primaryContext.streamPriorityRange
   }
 
-  /** Reads a limit of the primary context in its own unit, mostly bytes (`cuCtxGetLimit`, `cudaDeviceGetLimit`). */
+  /** Returns a limit of the primary context in its own unit, usually bytes (`cuCtxGetLimit`, `cudaDeviceGetLimit`). */
   getLimit(limit: ContextLimit): number {
     return this.primaryContext._getLimit(limitCode(limit, 'Device.getLimit'))
   }
 
-  /** Asks for a limit of the primary context; the driver may round it (`cuCtxSetLimit`, `cudaDeviceSetLimit`). */
+  /** Requests a limit of the primary context. The driver may round it (`cuCtxSetLimit`, `cudaDeviceSetLimit`). */
   setLimit(limit: ContextLimit, value: number): void {
     const api = 'Device.setLimit'
     this.primaryContext._setLimit(limitCode(limit, api), value, api)
   }
 
-  /** Blocks until all work of the primary context has ended (`cuCtxSynchronize`, `cudaDeviceSynchronize`). */
+  /** Blocks until all work of the primary context completes (`cuCtxSynchronize`, `cudaDeviceSynchronize`). */
   synchronizeSync(): void {
     this.primaryContext.synchronizeSync()
   }
 
-  /** Resolves when all work of the primary context has ended. */
+  /** Resolves when all work of the primary context completes. */
   async synchronize(): Promise<this> {
     await this.primaryContext.synchronize()
     return this
@@ -299,7 +306,7 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     return `Device ${this.ordinal} (${this.name})`
   }
 
-  /** @internal The value of an attribute by its code, which both libraries number alike. */
+  /** @internal Returns an attribute by its code. Both libraries use the same codes. */
   _attribute(code: number): number {
     const out = scratch()
     const status: number = this._cuda.calls.deviceGetAttribute(out, code as CUdevice_attribute, this.#argument)
@@ -319,14 +326,14 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     return out.i32[0] as number
   }
 
-  /** @internal What an enumeration has for a name without its prefix. @throws TypeError */
+  /** @internal Returns the code of a name without its prefix. @throws TypeError */
   _codeOf(api: string, name: string, codes: Readonly<Record<string, number>>, prefix: string, value: unknown): number {
     const key = typeof value === 'string' && value.toUpperCase() !== 'MAX' ? prefix + value : ''
     if (!Object.hasOwn(codes, key)) throw wrongType(api, name, `a name of ${prefix}… without that prefix`, value)
     return codes[key] as number
   }
 
-  /** @internal This package's object for a device. */
+  /** @internal Returns this package's object for a device. */
   _resolve(device: DeviceLike | number, api: string, name: string): Device {
     return isInstance(device, Device) ? device : Device._find(device, api, name)
   }
@@ -344,26 +351,27 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
   }
 
   /**
-   * The primary context, retained on first use (`cuDevicePrimaryCtxRetain`: this may take a moment).
-   * @throws DeviceInUseError while {@link reset} destroys it.
+   * The primary context. The first use retains it, which may take a moment (`cuDevicePrimaryCtxRetain`).
+   * @throws DeviceInUseError while {@link reset} destroys the context
    */
   get primaryContext(): Context {
     if (this.#isBeingDestroyed) throw new DeviceInUseError({ deviceOrdinal: this.ordinal, reason: 'is being reset' })
-    // Reset through a device object of the other package.
+    // A device object of the other package can have reset the context.
     if (this.#primaryContext?.disposed) this.#forget()
     this.#primaryContext ??= Context._retainPrimary(this)
     return this.#primaryContext
   }
 
   /**
-   * Destroys everything in the primary context, of every user in the process, on a native thread, since it waits for
-   * the work in flight. Waits for what this thread still awaits first. Objects that lived there throw `DisposedError`
-   * afterwards; the next use of the device starts a fresh context. A reset that is under way is joined.
+   * Destroys everything in the primary context, for every user in the process. Runs on a native thread, because the
+   * reset waits for work in flight. First waits for what this thread still awaits. Objects of the context throw
+   * `DisposedError` afterwards. The next use of the device starts a new context. If a reset is already running, this
+   * call joins it.
    *
-   * Only this JavaScript thread learns of it. Nothing tells libraries such as NCCL, nor other threads of the process:
-   * what they do with the device afterwards fails or ends the process. So call it when nobody else uses the device.
-   * @throws DeviceInUseError, with nothing destroyed, in a worker, which cannot know what the other threads do, and
-   * while the `ArrayBuffer` of page-locked memory that was moved away can still be read.
+   * Only this JavaScript thread knows about the reset. Libraries such as NCCL and other threads of the process do not:
+   * their later use of the device fails or ends the process. Call it only when no other code uses the device.
+   * @throws DeviceInUseError, with nothing destroyed: in a worker, because it cannot know what other threads do, and
+   * while the `ArrayBuffer` of page-locked memory that was moved away can still be read
    */
   async reset(): Promise<void> {
     if (!process.getBuiltinModule('node:worker_threads').isMainThread) {
@@ -379,8 +387,8 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
   }
 
   /**
-   * Lets go of the primary context. It is released as soon as nothing lives in it any more; using the device again
-   * retains it anew. Devices need no dispose() for a clean exit.
+   * Releases the primary context when its last object is gone. The next use of the device retains it again. A clean
+   * exit needs no dispose().
    */
   dispose(): void {
     const context = this.#primaryContext
@@ -390,8 +398,7 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
   }
 
   /**
-   * The same as {@link dispose}, but blocks this thread until the driver has released the context, if nothing lives in
-   * it.
+   * Like {@link dispose}, but if no object of the context is left, blocks this thread until the driver has released it.
    */
   disposeSync(): void {
     withBlockingReleases(() => this.dispose())
@@ -414,7 +421,7 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     const { handle } = this.primaryContext
     let contexts = Context._livingOn(this)
     for (let index = 0; index < contexts.length; ) {
-      // What ended may have begun something new anywhere.
+      // A completed wait may have started new work in any context.
       const hasWaited = await contexts[index]?._whenIdle()
       contexts = Context._livingOn(this)
       index = hasWaited ? 0 : index + 1

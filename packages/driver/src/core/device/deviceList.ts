@@ -5,7 +5,7 @@ import { check, Status } from '../errors.js'
 import { scratch } from '../native.js'
 import type { Device } from './device.js'
 
-/** The devices of this JavaScript thread as one of the two libraries knows them: one object each. */
+/** The devices of this JavaScript thread in one of the two libraries, with one object per device. */
 export class DeviceList<D extends Device> {
   readonly #devices = new Map<number, D>()
   readonly #cuda: CudaLibrary
@@ -16,7 +16,7 @@ export class DeviceList<D extends Device> {
     this.#make = make
   }
 
-  /** How many there are; 0 where there is a driver and no device. */
+  /** Number of devices; 0 if a driver but no device exists. */
   get count(): number {
     const status = this.#cuda.startForCount()
     if (status === Status.noDevice) return 0

@@ -7,14 +7,14 @@ import { startDriver } from '../start.js'
 const uuids = new Map<number, string>()
 const mostCharacters = 64
 
-/** A UUID that somebody else has named, of no more characters than an error can show. @throws TypeError, RangeError */
+/** Checks a UUID from another source. An error can show all of its characters. @throws TypeError, RangeError */
 export function requireUuid(value: unknown, api: string, name: string): string {
   const uuid = requireText(value, api, name)
   if (uuid.length > mostCharacters) throw outOfRange(api, name, `at most ${mostCharacters} characters`, uuid.length)
   return uuid
 }
 
-/** The UUID of a device as `nvidia-smi` writes it, `'GPU-…'` (`cuDeviceGetUuid`). */
+/** Returns a device's UUID in the form of `nvidia-smi`, `'GPU-…'` (`cuDeviceGetUuid`). */
 export function deviceUuid(ordinal: number): string {
   let uuid = uuids.get(ordinal)
   if (uuid === undefined) {
@@ -26,7 +26,7 @@ export function deviceUuid(ordinal: number): string {
   return uuid
 }
 
-/** The UUID of a device by its handle. */
+/** Returns a device's UUID by handle. */
 export function uuidOf(device: CUdevice): string {
   const out = scratch()
   check(cuDeviceGetUuid(out, device), 'cuDeviceGetUuid')
@@ -34,7 +34,7 @@ export function uuidOf(device: CUdevice): string {
   return `GPU-${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** The UUIDs of all devices this process sees, in the order of their ordinals. */
+/** Returns the UUIDs of all devices of this process, ordered by ordinal. */
 export function visibleUuids(): string[] {
   startDriver()
   const out = scratch()

@@ -26,36 +26,36 @@ import { eventStatus, settle } from '../waiting/wait.js'
 
 const flags = { blocking: 1, disableTiming: 2, interprocess: 4 } as const
 
-/** How an event is made. */
+/** Options of a new event. */
 export interface EventOptions {
-  /** Records the time, so that {@link elapsedMs} works. Default: false, which makes recording cheaper. */
+  /** Records the time, for {@link elapsedMs}. Default: false, which makes recording cheaper. */
   readonly timing?: boolean | undefined
   /** `synchronizeSync` sleeps instead of spinning. Default: false. */
   readonly blocking?: boolean | undefined
-  /** Another process may open it; not together with timing. Default: false. */
+  /** Lets another process open the event. Excludes `timing`. Default: false. */
   readonly interprocess?: boolean | undefined
 }
 
 export const eventKeys: OptionKeys<EventOptions> = { timing: true, blocking: true, interprocess: true }
 
-/** What records an event: a stream. */
+/** An object that records an event: a stream. */
 interface Recorder {
   readonly context: Context
   record(event: EventLike, options?: EventUseOptions): EventLike
 }
 
-/** How a stream records an event, or waits for one. */
+/** Options for recording an event or waiting for one. */
 export interface EventUseOptions {
   /**
-   * In work that is captured into a graph: a node of the graph records the event, or waits for it, each time the graph
-   * runs, so that work outside of the graph can wait for it, or record it. Elsewhere CUDA refuses it. Default: false.
+   * In captured work: makes recording or waiting a node of the graph, which runs at each launch. Work outside the graph
+   * can then wait for the event or record it. CUDA refuses this option outside of a capture. Default: false.
    */
   readonly external?: boolean | undefined
 }
 
 const useKeys: OptionKeys<EventUseOptions> = { external: true }
 
-/** Whether options ask for an external event. @throws TypeError */
+/** Whether the options ask for an external event. @throws TypeError */
 export function isExternal(options: EventUseOptions | undefined, api: string): boolean {
   return (
     options !== undefined && optionalBoolean(requireOptions(options, api, useKeys).external, api, 'external', false)
@@ -63,7 +63,7 @@ export function isExternal(options: EventUseOptions | undefined, api: string): b
 }
 
 /**
- * A mark in the work of a stream: it is reached when everything queued before it has ended.
+ * A mark in the work of a stream. It completes when all work queued before it completes.
  *
  * @example
  * using start = device.createEvent({ timing: true })
@@ -76,14 +76,14 @@ export function isExternal(options: EventUseOptions | undefined, api: string): b
  */
 export class Event extends Resource implements EventLike {
   protected readonly kind = 'Event'
-  /** The context it belongs to: it is recorded on streams of that alone. */
+  /** The context of the event. Only streams of this context can record it. */
   readonly context: Context
-  /** Whether it records the time. */
+  /** Whether the event records the time. */
   readonly timing: boolean
   /** @internal */
   readonly _handle: CUevent
   #waits = 0
-  /** The object that has the event, when this one borrows it. */
+  /** The object that owns the event, if this object borrows it. */
   readonly #source: EventLike | undefined
 
   private constructor(context: Context, handle: CUevent, timing: boolean, isMark = false, source?: EventLike) {
@@ -106,14 +106,14 @@ export class Event extends Resource implements EventLike {
   }
 
   /**
-   * Makes an event (`cuEventCreate`, `cudaEventCreateWithFlags`).
-   * @throws TypeError for an event that is for other processes and records the time; StatusError
+   * Creates an event (`cuEventCreate`, `cudaEventCreateWithFlags`).
+   * @throws TypeError for an interprocess event with timing; StatusError
    */
   static create(owner: DeviceOrContext, options: EventOptions = {}): Event {
     return Event._create(owner, options, 'Event.create')
   }
 
-  /** @internal The same for another function, which errors name. */
+  /** @internal Creates an event. Errors name the function `api`. */
   static _create(owner: DeviceOrContext, options: EventOptions, api: string): Event {
     const context = contextOf(owner, api)
     requireOptions(options, api, eventKeys)
@@ -127,19 +127,22 @@ export class Event extends Resource implements EventLike {
     return new Event(context, create(context, bits), timing)
   }
 
-  /** @internal An event for one mark, such as `consumer.waitEvent(producer.record())`: dropping it is no mistake. */
+  /**
+   * @internal Creates an event for one use, such as `consumer.waitEvent(producer.record())`. Dropping it is not a leak.
+   */
   static _createMark(context: Context): Event {
     return new Event(context, create(context, flags.disableTiming), false, true)
   }
 
-  /** @internal Takes over an event that another process made and this one opened. */
+  /** @internal Takes ownership of an event from another process that this process opened. */
   static _adopt(context: Context, handle: CUevent): Event {
     return new Event(context, handle, false)
   }
 
   /**
-   * An event of another owner, such as one of `@shoal/runtime` for `@shoal/driver`, as one of `owner`: the same handle,
-   * and the other object keeps it. @throws TypeError for what is no event, or one of another context; DisposedError
+   * Wraps an event of another owner, such as one of `@shoal/runtime` for `@shoal/driver`. Both objects have the same
+   * handle; the other object keeps owning it. @throws TypeError for other values and events of another context;
+   * DisposedError
    */
   static from(owner: DeviceOrContext, event: EventLike): Event {
     const api = 'Event.from'
@@ -151,26 +154,24 @@ export class Event extends Resource implements EventLike {
   }
 
   /**
-   * The `CUevent`, which also is the `cudaEvent_t`. @throws DisposedError after dispose(), and once its context is
-   * gone.
+   * The `CUevent`, which is also the `cudaEvent_t`. @throws DisposedError after dispose() and after its context is gone
    */
   get handle(): CUevent {
     if (!(#source in this)) throw foreignThis(this, 'Event')
     this._requireAlive()
     this.context._requireAlive()
-    // Throws when the object that has the event was disposed of.
+    // Throws if the owning object was disposed of.
     if (this.#source !== undefined) return this.#source.handle
     return this._handle
   }
 
-  /** The device it belongs to. */
+  /** The device of the event. */
   get device(): Context['device'] {
     return this.context.device
   }
 
   /**
-   * As `stream.record(event, options)`: marks the end of what the stream has queued so far, in place of an earlier
-   * mark.
+   * Records the event after the stream's current work, like `stream.record(event, options)`. Replaces an earlier mark.
    */
   record(stream: Recorder, options?: EventUseOptions): this {
     if (!isRecorder(stream)) {
@@ -184,14 +185,14 @@ export class Event extends Resource implements EventLike {
       const expected = `one of device ${own.device.ordinal}`
       throw wrongType('Event.record', 'stream', expected, stream)
     }
-    // Here too, so that the error names this function.
+    // Check here too, so that the error names this function.
     if (options !== undefined) isExternal(options, 'Event.record')
     stream.record(this, options)
     return this
   }
 
   /**
-   * Whether the work before the mark has ended; true for an event never recorded (`cuEventQuery`, `cudaEventQuery`).
+   * Whether the work before the mark is complete. True for an event never recorded (`cuEventQuery`, `cudaEventQuery`).
    */
   query(): boolean {
     const { handle, context } = this
@@ -200,8 +201,9 @@ export class Event extends Resource implements EventLike {
   }
 
   /**
-   * Resolves with the event when the work before its mark has ended, and never blocks the thread. Recording it again
-   * meanwhile moves the mark. @throws StatusError when the context failed, AbortedError, TimeoutError.
+   * Resolves with the event when the work before the mark completes. Never blocks the thread. If the event is recorded
+   * again meanwhile, this call waits for the new mark. @throws StatusError when the context failed; AbortedError,
+   * TimeoutError
    */
   async synchronize(options?: WaitOptions): Promise<this> {
     const api = 'Event.synchronize'
@@ -214,7 +216,7 @@ export class Event extends Resource implements EventLike {
     return settle(context, eventStatus(context, handle, over, background), this, wait, api, background)
   }
 
-  /** Blocks the thread until the work before the mark has ended (`cuEventSynchronize`, `cudaEventSynchronize`). */
+  /** Blocks the thread until the work before the mark completes (`cuEventSynchronize`, `cudaEventSynchronize`). */
   synchronizeSync(): this {
     this.context._call('eventSynchronize', this.handle)
     return this
@@ -226,16 +228,16 @@ export class Event extends Resource implements EventLike {
 
   protected release(): void {
     forgetLeak(this)
-    // The waiter still asks about it: the last wait destroys it.
+    // A pending wait still queries the event, so the last wait destroys it.
     if (this.#waits === 0) this.#destroy()
   }
 
-  /** The event that destroys the handle. */
+  /** The event that owns the handle. */
   get #owner(): Event {
     return this.#source instanceof Event ? this.#source.#owner : this
   }
 
-  /** The waiter asks about the handle until what this gives is called. */
+  /** Keeps the handle for a wait until the returned function is called. */
   #keepForWait(): () => void {
     this.#waits += 1
     return () => {
@@ -254,7 +256,7 @@ export class Event extends Resource implements EventLike {
   }
 }
 
-/** A stream, which cannot be named here: its class is made of this one. */
+/** Whether a value is a stream. Importing the stream class would be a circular import. */
 function isRecorder(value: unknown): value is Recorder {
   return (
     isInstance(value, Resource as never) &&
@@ -269,7 +271,7 @@ function create(context: Context, bits: number): CUevent {
   return out.u64[0] as CUevent
 }
 
-/** A revoked proxy, which cannot be asked, is none. */
+/** Whether a value is an event of this package. A revoked proxy is not, and reading it would throw. */
 export function isEvent(value: unknown): value is Event {
   try {
     return value instanceof Event && value._identity !== undefined
@@ -278,7 +280,7 @@ export function isEvent(value: unknown): value is Event {
   }
 }
 
-/** What a query says: whether the work is over. "Not ready" is no error. @throws StatusError */
+/** Returns whether a query found the work complete. "Not ready" is not an error. @throws StatusError */
 export function isOver(context: Context, status: number, call: 'eventQuery' | 'streamQuery'): boolean {
   if (status === Status.success) return true
   if (status !== Status.notReady) throw context._error(status, call)
@@ -287,10 +289,10 @@ export function isOver(context: Context, status: number, call: 'eventQuery' | 's
 }
 
 /**
- * Milliseconds between two recorded events, with a resolution of about half a microsecond (`cuEventElapsedTime`,
+ * Returns the milliseconds between two recorded events, with a resolution of about 0.5 µs (`cuEventElapsedTime`,
  * `cudaEventElapsedTime`).
- * @throws TypeError when one was made without timing, or when they are of two contexts; StatusError while one is not
- * complete or was never recorded, which the message says
+ * @throws TypeError for an event without timing or events of two contexts; StatusError, whose message names the event,
+ * when one is not complete or was never recorded
  */
 export function elapsedMs(start: EventLike, end: EventLike): number {
   const first = requireTimedEvent(start, 'elapsedMs', 'start')
@@ -312,7 +314,7 @@ function whereIs(ordinal: number, { device }: Context): string {
     : `${ordinal}, not on device ${device.ordinal}`
 }
 
-/** Which event does not let the time be told. An event alone has a time of 0 to itself once it was recorded. */
+/** Returns which event has no time yet, and why. The time from a recorded event to itself is 0. */
 function whyNotElapsed(start: EventLike, end: EventLike): string | undefined {
   const out = scratch()
   for (const [name, event] of Object.entries({ start, end })) {
@@ -331,7 +333,7 @@ function elapsedStatus(out: NativeMemory, start: EventLike, end: EventLike): num
   return elapsedTime(start.context._cuda, out, first, last)
 }
 
-/** Drivers before 12.8 have the function under its older version, with the same parameters. */
+/** Drivers before 12.8 have only the older version of the function, with the same parameters. */
 function elapsedTime({ name, calls }: CudaLibrary, out: NativeMemory, start: CUevent, end: CUevent): number {
   if (name === 'runtime') return calls.eventElapsedTime(out, start, end)
   if (driver.has('cuEventElapsedTime', 12080)) return cuEventElapsedTime(out, start, end)

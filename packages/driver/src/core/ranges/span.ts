@@ -1,19 +1,19 @@
 import { type MemoryLike, type MemoryRange, propertyOf, toMemoryRange } from '@shoal/types'
 
-/** Memory with gaps, which says by itself how far it reaches. */
+/** Memory with gaps between its rows. The object itself reports the whole range. */
 interface WithGaps extends MemoryLike {
   readonly _span: MemoryRange
 }
 
-/** By what it has: entries that ask do not load the class. */
+/** Whether memory has gaps. Checks for a property, so that callers do not load the class. */
 export function hasGaps(value: unknown): value is WithGaps {
   return typeof value === 'object' && value !== null && propertyOf(value, '_hasGaps') === true
 }
 
 /**
- * From the first byte to the last, for what is told by other means how rows lie there, or need not know: a kernel, a
- * view, a texture. What takes elements asks `toMemoryRange`, which refuses a region with elements of others between its
- * rows.
+ * Returns the range from the first byte to the last, including gaps. For callers that know the layout of the rows or do
+ * not need it: kernels, views, textures. Callers that need contiguous elements use `toMemoryRange`, which refuses
+ * memory with foreign elements between its rows.
  * @throws as `toMemoryRange`
  */
 export function toSpan(memory: MemoryLike, api: string, name?: string): MemoryRange {

@@ -4,19 +4,19 @@ import { type OptionKeys, requireKeyOf, requireOptions, withJson } from '@shoal/
 import { EncodedAttributes, type LaunchAttributes } from '../attributes/launchAttributes.js'
 import type { Context } from '../context/context.js'
 
-/** What holds for all kernels of a stream (`CUstreamAttrValue`, `cudaStreamAttrValue`). */
+/** Attributes for all kernels of a stream (`CUstreamAttrValue`, `cudaStreamAttrValue`). */
 export interface StreamAttributes
   extends Pick<
     LaunchAttributes,
     'accessPolicyWindow' | 'priority' | 'memorySynchronizationDomainMap' | 'memorySynchronizationDomain'
   > {
-  /** How threads of the host wait for it. */
+  /** How host threads wait for the stream. */
   readonly synchronizationPolicy?: 'auto' | 'spin' | 'yield' | 'blocking' | undefined
 }
 
-/** The attributes of a stream as they are; the window by its address. */
+/** Current attributes of a stream. The access window has an address instead of a memory object. */
 export interface StreamAttributeValues extends Required<Omit<StreamAttributes, 'accessPolicyWindow'>> {
-  /** Undefined where none was set. */
+  /** The access window; undefined if none was set. */
   readonly accessPolicyWindow:
     | {
         readonly address: bigint
@@ -36,7 +36,7 @@ const attributeKeys: OptionKeys<StreamAttributes> = {
   memorySynchronizationDomain: true,
 }
 
-// CUlaunchAttributeID
+// Values of CUlaunchAttributeID
 const ids = { window: 1, policy: 3, priority: 8, domainMap: 9, domain: 10 } as const
 const policies = [undefined, 'auto', 'spin', 'yield', 'blocking'] as const
 const policyCodes = { auto: 1, spin: 2, yield: 3, blocking: 4 } as const
@@ -44,7 +44,7 @@ const properties = ['normal', 'streaming', 'persisting'] as const
 const valueBytes = 64
 
 /**
- * Sets those that are given (`cuStreamSetAttribute`, `cudaStreamSetAttribute`). @throws TypeError, RangeError,
+ * Sets the given attributes (`cuStreamSetAttribute`, `cudaStreamSetAttribute`). @throws TypeError, RangeError,
  * DisposedError, StatusError
  */
 export function setAttributes(context: Context, stream: CUstream, attributes: StreamAttributes, api: string): void {
@@ -59,7 +59,7 @@ export function setAttributes(context: Context, stream: CUstream, attributes: St
   for (const { id, value } of entries) context._call('streamSetAttribute', stream, id as CUlaunchAttributeID, value)
 }
 
-/** Reads them all (`cuStreamGetAttribute`, `cudaStreamGetAttribute`). @throws DisposedError, StatusError */
+/** Reads all attributes (`cuStreamGetAttribute`, `cudaStreamGetAttribute`). @throws DisposedError, StatusError */
 export function readAttributes(context: Context, stream: CUstream): StreamAttributeValues {
   const memory = NativeMemory.allocate(valueBytes)
   const view = new DataView(memory.buffer)

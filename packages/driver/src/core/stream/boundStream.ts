@@ -1,23 +1,22 @@
 import { type StreamLike, streamMode, streamProtocol } from '@shoal/types'
 
-/** What a call that names no stream has to look at. It is an object because bundles bind what they import once. */
+/** How calls without a stream choose one. An object, because bundles copy an imported binding once. */
 export const missingStreams = {
   /**
-   * True while a missing stream means the default stream and nobody wants to hear of it: the usual case, and the fast
-   * one.
+   * True while a missing stream means the default stream, without a warning. This is the usual case and the fast one.
    */
   areDefault: process.env['SHOAL_DEFAULT_STREAM'] !== 'warn',
 }
 
 const warns = !missingStreams.areDefault
-/** The streams of open scopes of this thread, the innermost last. */
+/** Streams of this thread's open scopes, innermost last. */
 const bound: StreamLike[] = []
-/** Contexts with streams that the default stream does not wait for. */
+/** Contexts with streams that do not synchronize with the default stream. */
 const unordered = new Set<bigint>()
-/** Calls that were warned of, by the line of the program. */
+/** Calls that have caused a warning, by function and line of the program. */
 const told = new Set<string>()
 
-/** Calls `fn` while work of the stream's context that names no stream goes to this stream. */
+/** Calls `fn`. Meanwhile, work of the stream's context without a stream uses this stream. */
 export function withBoundStream<T>(stream: StreamLike, fn: () => T): T {
   bound.push(stream)
   missingStreams.areDefault = false
@@ -29,14 +28,14 @@ export function withBoundStream<T>(stream: StreamLike, fn: () => T): T {
   }
 }
 
-/** Notes a stream that work on the default stream does not wait for, nor it for that work. */
+/** Registers a stream that does not synchronize with the default stream. */
 export function noteStream(context: bigint, nonBlocking: boolean): void {
   if (warns && (nonBlocking || streamMode() === 'per-thread')) unordered.add(context)
 }
 
 /**
- * The stream of the innermost scope of a context; undefined for the default stream.
- * @throws DisposedError when the stream of the scope is gone
+ * Returns the stream of the context's innermost scope; undefined for the default stream.
+ * @throws DisposedError when the stream of the scope was disposed of
  */
 export function boundStreamOf(context: bigint, api: string): StreamLike | undefined {
   for (let index = bound.length - 1; index >= 0; index -= 1) {
@@ -47,7 +46,7 @@ export function boundStreamOf(context: bigint, api: string): StreamLike | undefi
   return undefined
 }
 
-/** Frames of the packages themselves. */
+/** Matches stack frames of the Shoal packages. */
 const ownFrame = /[\\/](?:@shoal|packages)[\\/][\w-]+[\\/]dist[\\/]/
 
 function warnOnce(api: string): void {

@@ -5,7 +5,7 @@ import { Status } from '../errors.js'
 import { streamStatus } from '../waiting/streamStatus.js'
 import type { Stream } from './stream.js'
 
-/** Calls `fn` on this thread after the earlier work of the stream, as `Stream.hostFunction` documents. */
+/** Queues `fn` to run on this thread after the stream's earlier work. `Stream.hostFunction` documents it. */
 export function queueHostFunction(stream: Stream, fn: () => void, api: string): Promise<void> {
   const { handle, context } = stream
   if (isCaptured(context, handle)) {
@@ -31,9 +31,9 @@ export function queueHostFunction(stream: Stream, fn: () => void, api: string): 
       callback.dispose()
       throw error
     }
-    // Host functions are forgotten once the context has an error; the event behind this one tells.
+    // The driver skips host functions after a context error. The event behind this one reports the error.
     streamStatus(context, stream).then((status) => {
-      // The call is on its way to this thread, which may have nothing else that keeps it.
+      // The call is on its way to this thread. Keep the thread alive until it arrives.
       const untilCalled = (): void => void (isCalled || inNextTurn(untilCalled))
       if (status === Status.success) return untilCalled()
       callback.dispose()

@@ -12,28 +12,28 @@ import {
 } from '@shoal/types'
 
 /**
- * What ends a wait for a word: it is at least the value (cyclically), equal to it, has a bit of it, or lacks a bit of
- * both.
+ * Condition that ends a wait for a word. `geq`: the word is at least the value (cyclic); `eq`: it is equal; `and`: they
+ * share a set bit; `nor`: some bit is set in neither.
  */
 export type WordCondition = 'geq' | 'eq' | 'and' | 'nor'
 
-/** A word of memory that a stream writes, or waits for. */
+/** A write to a word of memory, or a wait for one, in a stream. */
 export interface MemoryOperation {
-  /** Which of the two. */
+  /** The kind of operation. */
   readonly operation: 'write' | 'wait'
-  /** Memory of 4 or 8 bytes, the word. */
+  /** The word: memory of 4 or 8 bytes. */
   readonly memory: MemoryLike
-  /** What is written or compared with; an integer of the word's size. */
+  /** The value to write or compare, an integer of the word's size. */
   readonly value: number | bigint
-  /** Of a wait. Default: 'geq'. */
+  /** Condition of a wait. Default: 'geq'. */
   readonly condition?: WordCondition | undefined
 }
 
-/** Operations as C reads them: an array of `CUstreamBatchMemOpParams`. */
+/** Encoded operations: an array of `CUstreamBatchMemOpParams` for C. */
 export interface EncodedOperations {
   readonly memory: NativeMemory
   readonly count: number
-  /** The words, each with a check that throws once it is gone. */
+  /** The words. Each has a check that throws after its memory was disposed of. */
   readonly needs: ReadonlyMap<object, () => void>
 }
 
@@ -41,12 +41,13 @@ const operationKeys: OptionKeys<MemoryOperation> = { operation: true, memory: tr
 const conditions: { readonly [C in WordCondition]: number } = { geq: 0, eq: 1, and: 2, nor: 3 }
 const mostOperations = 256
 
-// CUstreamBatchMemOpParams, and CUstreamBatchMemOpType by the bytes of a word.
+// Layout of CUstreamBatchMemOpParams, and CUstreamBatchMemOpType by word size
 const layout = { bytes: 48, address: 8, value: 16, flags: 24 } as const
 const codes = { wait: { 4: 1, 8: 4 }, write: { 4: 2, 8: 5 } } as const
 
 /**
- * @param isOne whether `api` takes the parts of one operation as its own parameters
+ * Encodes operations for C.
+ * @param isOne whether `api` takes the parts of one operation as separate parameters
  * @throws TypeError, RangeError; DisposedError
  */
 export function encodeOperations(

@@ -13,11 +13,11 @@ import { scratch } from '../native.js'
 
 /** `CU_EVENT_DISABLE_TIMING` */
 const withoutTiming = 2
-/** What 0 stands for where it is a stream of a call. */
+/** The stream that handle 0 means as an argument of a call. */
 const legacyDefaultStream = 1n
 
 /**
- * An event behind what is queued on a stream by now. Its owner destroys it.
+ * Creates an event after the stream's current work. The caller destroys the event.
  * @throws StatusError, also for a stream that is being captured
  */
 export function eventBehind(context: bigint, stream: bigint): CUevent {
@@ -35,28 +35,28 @@ export function eventBehind(context: bigint, stream: bigint): CUevent {
   }
 }
 
-/** What is pending on memory: the stream that its producer named, and the context of that. */
+/** The pending work on memory: its producer's stream, and the context of that stream. */
 export type Producer = Pick<MemoryRange, 'stream' | 'context'>
 
 /**
- * Makes what is queued on a stream from now on wait for what the producer of memory has queued by now, where it named
- * another stream (`cuEventRecord`, `cuStreamWaitEvent`).
- * @param context the one of the stream: of a producer without a context its streams are meant.
- * @throws StatusError, also where one of the streams is being captured and the other is not
+ * Makes later work of a stream wait for the current work of a memory's producer stream. Does nothing if both streams
+ * are the same (`cuEventRecord`, `cuStreamWaitEvent`).
+ * @param context the context of `stream`; also the producer's context if the producer names none
+ * @throws StatusError, also when only one of the streams is being captured
  */
 export function orderBehind(stream: bigint, context: bigint, producer: Producer): void {
   const pending = producer.stream
   if (pending === undefined || pending === null) return
   const owner = producer.context === 0n ? context : producer.context
   const own = stream === 0n ? legacyDefaultStream : stream
-  // The handles of default streams mean another stream in each context.
+  // The handles of default streams mean a different stream in each context.
   if (pending === own && (owner === context || own > 2n)) return
   const event = eventBehind(owner, pending)
   try {
     callInContext(context)
     check(cuStreamWaitEvent(stream as CUstream, event, 0), 'cuStreamWaitEvent')
   } finally {
-    // The driver keeps it until it has come.
+    // The driver keeps the destroyed event until it completes.
     callInContext(owner)
     cuEventDestroy(event)
   }

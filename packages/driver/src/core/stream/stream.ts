@@ -50,23 +50,23 @@ import { createHandle, destroyHandle, isDisposed } from './streamHandle.js'
 const nonBlockingFlag = 1
 /** `CU_EVENT_RECORD_EXTERNAL`, `CU_EVENT_WAIT_EXTERNAL` */
 const externalFlag = 1
-/** 0, 1 and 2 are the default streams. */
+/** Handles 0, 1 and 2 are the default streams. */
 const lastDefaultStream = 2n
 
 const noContext: U64Halves = { low: 0, high: 0 }
 
-/** How a stream is made. */
+/** Options of a new stream. */
 export interface StreamOptions {
-  /** Does not wait for the legacy default stream, nor it for this one. Default: false, as in CUDA. */
+  /** Does not synchronize with the legacy default stream. Default: false, as in CUDA. */
   readonly nonBlocking?: boolean | undefined
-  /** Within `context.streamPriorityRange`; a lower number goes first. Default: 0. */
+  /** Within `context.streamPriorityRange`. A lower number runs first. Default: 0. */
   readonly priority?: number | undefined
 }
 
 export const streamKeys: OptionKeys<StreamOptions> = { nonBlocking: true, priority: true }
 
 /**
- * A queue of work on a device: what is queued is done in order, and beside what other streams do.
+ * A queue of work on a device. Its work runs in order; the work of other streams can run at the same time.
  *
  * @example
  * using stream = device.createStream()
@@ -75,22 +75,21 @@ export const streamKeys: OptionKeys<StreamOptions> = { nonBlocking: true, priori
  */
 export class Stream extends Resource implements StreamLike {
   protected readonly kind = 'Stream'
-  /** The context it belongs to. */
+  /** The context of the stream. */
   readonly context: Context
   /** @internal */
   readonly _handle: CUstream
-  /** @internal The handle in two halves, for calls without a bigint. */
+  /** @internal The handle as two halves, for calls without a bigint. */
   readonly _halves: U64Halves
   /**
-   * @internal The context that calls with this stream need. The default streams exist in each; of any other stream
-   * libcuda knows the context and asks for no current one. libcudart would make one current on the thread, and leave it
-   * there.
+   * @internal The context that calls with this stream need. Each context has its own default streams. libcuda knows the
+   * context of other streams and needs no current one; libcudart would make a context current and leave it current.
    */
   readonly _callContext: U64Halves
-  /** @internal Of a stream that only this object destroys. */
+  /** @internal Set for a stream that only this object destroys. */
   readonly _unmarked: UnmarkedWork | undefined
   readonly #isOwned: boolean
-  /** The object that has the stream, when this one borrows it. */
+  /** The object that owns the stream, if this object borrows it. */
   readonly #source: StreamArgument | undefined
   #identity: StreamHandle | undefined
 
@@ -113,14 +112,14 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * Makes a stream (`cuStreamCreateWithPriority`, `cudaStreamCreateWithPriority`).
+   * Creates a stream (`cuStreamCreateWithPriority`, `cudaStreamCreateWithPriority`).
    * @throws RangeError for a priority that the device does not have; TypeError, StatusError
    */
   static create(owner: DeviceOrContext, options: StreamOptions = {}): Stream {
     return Stream._create(owner, options, 'Stream.create')
   }
 
-  /** @internal The same for another function, which errors name. */
+  /** @internal Creates a stream. Errors name the function `api`. */
   static _create(owner: DeviceOrContext, options: StreamOptions, api: string): Stream {
     const context = contextOf(owner, api)
     requireOptions(options, api, streamKeys)
@@ -135,7 +134,7 @@ export class Stream extends Resource implements StreamLike {
     return new Stream(context, handle, true)
   }
 
-  /** A stream somebody else made and destroys; `0n` is the default stream of the current stream mode. */
+  /** Wraps a stream of another owner, who destroys it. `0n` is the default stream of the current stream mode. */
   static borrow(owner: DeviceOrContext, handle: bigint): Stream {
     const api = 'Stream.borrow'
     const context = contextOf(owner, api)
@@ -145,13 +144,13 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * A stream of another package or library as one of `owner`: the same handle, and the other object keeps it.
-   * @throws TypeError for what is no stream, or one of another context; DisposedError
+   * Wraps a stream of another package or library. Both objects have the same handle; the other object keeps owning it.
+   * @throws TypeError for other values and streams of another context; DisposedError
    */
   static from(owner: DeviceOrContext, stream: StreamArgument): Stream {
     const api = 'Stream.from'
     const context = contextOf(owner, api)
-    // Where others leave the stream out, they mean the default one.
+    // undefined would mean the default stream.
     if (stream === undefined) throw wrongType(api, 'stream', 'a stream', stream)
     if (isStream(stream) && stream.context === context) {
       stream._requireUsable()
@@ -160,7 +159,7 @@ export class Stream extends Resource implements StreamLike {
     return new Stream(context, streamFor(context, stream, api), false, stream)
   }
 
-  /** Takes over a stream somebody else made: dispose() destroys it. @throws RangeError for a default stream */
+  /** Takes ownership of a stream: dispose() destroys it. @throws RangeError for a default stream */
   static adopt(owner: DeviceOrContext, handle: bigint): Stream {
     const api = 'Stream.adopt'
     const context = contextOf(owner, api)
@@ -170,12 +169,12 @@ export class Stream extends Resource implements StreamLike {
     return new Stream(context, handle as CUstream, true)
   }
 
-  /** @internal Takes over a stream that can be used as long as `owner` says. */
+  /** @internal Takes ownership of a stream that is usable while `owner` is. */
   static _adoptFrom(context: Context, handle: CUstream, owner: StreamLike): Stream {
     return new Stream(context, handle, true, owner)
   }
 
-  /** @internal A non-blocking stream that belongs to its context and ends with it. */
+  /** @internal Creates a non-blocking stream that belongs to its context and ends with it. */
   static _createHidden(context: Context): Stream {
     const handle = createHandle(context, nonBlockingFlag, 0)
     let isThere = true
@@ -187,9 +186,9 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * Runs `fn`, and queues on this stream what work of its context names no stream meanwhile, in every package. Scopes
-   * nest, and each device has a scope of its own. `fn` must not be asynchronous: what it awaits would run outside.
-   * @throws TypeError when `fn` gives a promise; DisposedError; what `fn` throws
+   * Runs `fn` with this stream as the default for work of its context, in every package. Scopes nest, and each device
+   * has its own scope. `fn` must be synchronous, because code after an `await` would run outside the scope.
+   * @throws TypeError when `fn` returns a promise; DisposedError; errors of `fn`
    *
    * @example
    * stream.use(() => {
@@ -203,39 +202,39 @@ export class Stream extends Resource implements StreamLike {
     return requireSynchronous(withBoundStream(this, fn), 'Stream.use')
   }
 
-  /** The `CUstream`, which also is the `cudaStream_t`. @throws DisposedError after dispose(). */
+  /** The `CUstream`, which is also the `cudaStream_t`. @throws DisposedError after dispose() */
   get handle(): CUstream {
     this._requireUsable()
     return this._handle
   }
 
-  /** The device it belongs to. */
+  /** The device of the stream. */
   get device(): Context['device'] {
     return this.context.device
   }
 
-  /** A number no other stream of the process has (`cuStreamGetId`, `cudaStreamGetId`). */
+  /** Unique number of the stream in this process (`cuStreamGetId`, `cudaStreamGetId`). */
   get id(): bigint {
     return this.#ask('streamGetId').u64[0] as bigint
   }
 
-  /** Whether it ignores the legacy default stream (`cuStreamGetFlags`, `cudaStreamGetFlags`). */
+  /** Whether the stream ignores the legacy default stream (`cuStreamGetFlags`, `cudaStreamGetFlags`). */
   get nonBlocking(): boolean {
     return ((this.#ask('streamGetFlags').u32[0] as number) & nonBlockingFlag) !== 0
   }
 
-  /** Its priority; a lower number goes first (`cuStreamGetPriority`, `cudaStreamGetPriority`). */
+  /** Priority; a lower number runs first (`cuStreamGetPriority`, `cudaStreamGetPriority`). */
   get priority(): number {
     return this.#ask('streamGetPriority').i32[0] as number
   }
 
-  /** What holds for all its kernels (`cuStreamGetAttribute`, `cudaStreamGetAttribute`). */
+  /** Attributes for all kernels of the stream (`cuStreamGetAttribute`, `cudaStreamGetAttribute`). */
   get attributes(): StreamAttributeValues {
     return readAttributes(this.context, this.handle)
   }
 
   /**
-   * Sets those attributes that are given (`cuStreamSetAttribute`, `cudaStreamSetAttribute`).
+   * Sets the given attributes (`cuStreamSetAttribute`, `cudaStreamSetAttribute`).
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
   setAttributes(attributes: StreamAttributes): this {
@@ -243,7 +242,7 @@ export class Stream extends Resource implements StreamLike {
     return this
   }
 
-  /** Takes all attributes of another stream over (`cuStreamCopyAttributes`, `cudaStreamCopyAttributes`). */
+  /** Copies all attributes of another stream (`cuStreamCopyAttributes`, `cudaStreamCopyAttributes`). */
   copyAttributes(from: StreamArgument): this {
     const { context, handle } = this
     if (from === undefined) throw wrongType('Stream.copyAttributes', 'from', 'a stream', from)
@@ -252,8 +251,8 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * Resolves with the stream when all work queued until now has ended. The thread stays free.
-   * @throws StatusError when the context failed, AbortedError, TimeoutError.
+   * Resolves with the stream when all work queued so far completes. Does not block the thread.
+   * @throws StatusError when the context failed; AbortedError, TimeoutError
    */
   async synchronize(options?: WaitOptions): Promise<this> {
     const api = 'Stream.synchronize'
@@ -264,13 +263,13 @@ export class Stream extends Resource implements StreamLike {
     return settle(context, streamStatus(context, this, background), this, wait, api, background)
   }
 
-  /** Blocks the thread until all work of the stream has ended (`cuStreamSynchronize`, `cudaStreamSynchronize`). */
+  /** Blocks the thread until all work of the stream completes (`cuStreamSynchronize`, `cudaStreamSynchronize`). */
   synchronizeSync(): this {
     this.context._call('streamSynchronize', this.handle)
     return this
   }
 
-  /** Whether all work of the stream has ended (`cuStreamQuery`, `cudaStreamQuery`). */
+  /** Whether all work of the stream is complete (`cuStreamQuery`, `cudaStreamQuery`). */
   query(): boolean {
     const { handle, context } = this
     callInContext(context._handle)
@@ -278,14 +277,14 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * Marks the end of what is queued so far, in the event given or in a new one without timing, which may be dropped
-   * without dispose() (`cuEventRecord`, `cudaEventRecord`; `cuEventRecordWithFlags` for an external one).
+   * Records an event after the stream's current work: the given event, or a new one without timing that needs no
+   * dispose() (`cuEventRecord`, `cudaEventRecord`; `cuEventRecordWithFlags` for an external event).
    * @throws TypeError for an event of another context; DisposedError, StatusError
    */
   record(): Event
   record<E extends EventLike>(event: E, options?: EventUseOptions): E
   record(given?: EventLike, options?: EventUseOptions): EventLike {
-    // First: a getter of the options may dispose of the stream.
+    // Read this first: a getter of the options may dispose of the stream.
     const external = options !== undefined && isExternal(options, 'Stream.record')
     this._requireUsable()
     const { context } = this
@@ -308,9 +307,8 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * Makes work queued from now on wait for an event, of any device and of either package (`cuStreamWaitEvent`,
-   * `cudaStreamWaitEvent`).
-   * @throws TypeError for what is no event; DisposedError, StatusError
+   * Makes later work wait for an event of any device and either package (`cuStreamWaitEvent`, `cudaStreamWaitEvent`).
+   * @throws TypeError for a value that is not an event; DisposedError, StatusError
    */
   waitEvent(event: EventLike, options?: EventUseOptions): this {
     const flags = options !== undefined && isExternal(options, 'Stream.waitEvent') ? externalFlag : 0
@@ -324,9 +322,8 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * Writes words of memory, and waits for words, in this order and in the order of the stream (`cuStreamBatchMemOp`);
-   * at most
-   * 256. A wait ends when somebody writes the word: a kernel, a copy, another stream or process, a GPU's peer.
+   * Writes words of memory and waits for words, in this order and in stream order (`cuStreamBatchMemOp`). At most 256
+   * operations. A wait ends when any writer changes the word: a kernel, a copy, another stream, process or peer GPU.
    * @throws TypeError, RangeError; DisposedError, StatusError
    *
    * @example
@@ -343,7 +340,7 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * What is queued from now on waits until a word of 4 or 8 bytes has the value (`cuStreamBatchMemOp`). @throws as
+   * Makes later work wait until a word of 4 or 8 bytes meets the condition (`cuStreamBatchMemOp`). @throws as
    * {@link memoryOperations}
    */
   waitValue(memory: MemoryLike, value: number | bigint, condition: WordCondition = 'geq'): this {
@@ -359,11 +356,11 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * Calls `fn` on this thread after all earlier work of the stream (`cuLaunchHostFunc`, `cudaLaunchHostFunc`). Work
-   * queued later does not wait for it, so it must be synchronous. It sees the `AsyncLocalStorage` of this call. The
-   * promise resolves when `fn` returned and rejects with what it threw. It rejects with a StatusError when the context
-   * failed; `fn` is not called then. If the stream is being captured, each launch of the graph calls `fn`, an error it
-   * throws is an uncaught exception, and the promise resolves at once.
+   * Calls `fn` on this thread after all earlier work of the stream (`cuLaunchHostFunc`, `cudaLaunchHostFunc`). Later
+   * work does not wait for `fn`. `fn` must be synchronous, and sees the `AsyncLocalStorage` of this call. The promise
+   * resolves when `fn` returns and rejects with an error of `fn`. If the context failed, it rejects with a StatusError
+   * and `fn` is not called. While the stream is being captured, the promise resolves at once: each launch of the graph
+   * calls `fn`, and an error of `fn` is an uncaught exception.
    * @throws (rejects) TypeError for an async function, or when `fn` returns a promise
    */
   async hostFunction(fn: () => void): Promise<void> {
@@ -383,11 +380,11 @@ export class Stream extends Resource implements StreamLike {
     return this.#identity
   }
 
-  /** Waits for the work and then destroys the stream, so that `await using` leaves nothing behind. */
+  /** Waits for the stream's work, then destroys the stream. `await using` therefore leaves no work behind. */
   override async [Symbol.asyncDispose](): Promise<void> {
     if (this.disposed) return
     try {
-      // Where the stream is gone with the object that has it, or with its context, there is nothing to wait for.
+      // If the owner or the context has ended the stream, no work is left to wait for.
       if (!this._isGone && !this.context.disposed) await this.synchronize()
     } finally {
       this.dispose()
@@ -402,12 +399,12 @@ export class Stream extends Resource implements StreamLike {
   _requireUsable(): void {
     if (!(#source in this)) throw foreignThis(this, 'Stream')
     this._requireAlive()
-    // Throws when the object that has the stream was disposed of.
+    // Throws if the owning object was disposed of.
     if (this.#source !== undefined) toStreamHandle(this.#source)
     this.context._requireAlive()
   }
 
-  /** @internal Whether it was disposed of, or the object that has it: its handle may be another stream's by now. */
+  /** @internal Whether this object or the stream's owner was disposed of. Its handle may be another stream's then. */
   get _isGone(): boolean {
     return this._disposed || (this.#source !== undefined && isDisposed(this.#source))
   }
@@ -417,7 +414,7 @@ export class Stream extends Resource implements StreamLike {
     forgetLeak(this)
     afterUseOfStream(this._handle, () =>
       afterCapture('A Stream', () => {
-        // Nothing can be asked of it afterwards.
+        // The stream cannot be queried after its destruction.
         this._unmarked?.mark()
         destroyHandle(this.context, this._handle)
       }),
@@ -431,7 +428,7 @@ export class Stream extends Resource implements StreamLike {
   }
 }
 
-/** A revoked proxy, which cannot be asked, is none. */
+/** Whether a value is a stream of this package. A revoked proxy is not, and reading it would throw. */
 export function isStream(value: unknown): value is Stream {
   try {
     return value instanceof Stream
@@ -441,9 +438,9 @@ export function isStream(value: unknown): value is Stream {
 }
 
 /**
- * The handle of the stream where an operation of `context` goes: the one named, else that of the innermost
- * `Stream.use`, else the default stream.
- * @throws TypeError when the stream belongs to another context, DisposedError when it is gone.
+ * Returns the stream handle for an operation of `context`: the given stream, else the innermost `Stream.use`, else the
+ * default stream.
+ * @throws TypeError for a stream of another context, DisposedError for a disposed one
  */
 export function streamFor(context: Context, stream: StreamArgument | undefined, api: string): CUstream {
   if (stream === undefined) {
@@ -466,12 +463,12 @@ export function streamFor(context: Context, stream: StreamArgument | undefined, 
 
 let defaultQueue: StreamQueue | undefined
 
-/** {@link streamFor} in two halves. */
+/** {@link streamFor} with the handle as two halves. */
 export function streamHalvesFor(context: Context, stream: StreamArgument | undefined, api: string): U64Halves {
   return queueFor(context, stream, api)._halves
 }
 
-/** {@link streamFor} in both forms, and short enough that V8 makes one piece of code of all a launch does. */
+/** {@link streamFor} with both forms of the handle. Short, so that V8 inlines it into a launch. */
 export function queueFor(context: Context, stream: StreamArgument | undefined, api: string): StreamQueue {
   if (!isStream(stream) || stream.context !== context) return otherQueueFor(context, stream, api)
   stream._requireUsable()
@@ -491,7 +488,7 @@ function otherQueueFor(context: Context, stream: StreamArgument | undefined, api
   return queue
 }
 
-/** A stream of this package. @throws TypeError */
+/** Returns a checked stream of this package. @throws TypeError */
 export function requireStream(stream: unknown, api: string, name = 'stream'): Stream {
   return requireInstance(stream, api, name, Stream, 'a Stream; Stream.from() takes those of others') as Stream
 }

@@ -10,7 +10,7 @@ export function createHandle(context: Context, bits: number, priority: number): 
   return out.u64[0] as CUstream
 }
 
-/** Queued work still ends: the driver frees the stream after it. */
+/** Destroys a stream. Queued work still completes, because the driver frees the stream afterwards. */
 export function destroyHandle(context: Context, handle: CUstream): void {
   try {
     if (!context.disposed && !processIsEnding()) context._events.leaveBehind(handle)
@@ -23,13 +23,13 @@ export function destroyHandle(context: Context, handle: CUstream): void {
   }
 }
 
-/** Whether the object that has a stream was disposed of. */
+/** Whether the owner of a stream was disposed of. */
 export function isDisposed(source: StreamArgument): boolean {
   try {
     toStreamHandle(source)
     return false
   } catch (error) {
-    // It says so in no other way.
+    // An object of another package reports its disposal only with this error.
     if (error instanceof DisposedError) return true
     throw error
   }

@@ -6,18 +6,18 @@ import { giveBack, type StreamQueue, type Uses, useUntilEnd } from './unmarkedWo
 import { hasEndedNow, Wait } from './wait.js'
 
 /**
- * A copy that reads or writes host memory and that somebody waits for, and an event behind it that tells when it has
- * ended. The context is neither released nor reset before.
+ * A copy with host memory that the caller awaits, and the event that follows it. The context is not released or reset
+ * before the copy completes.
  */
 export abstract class AwaitedCopy<T> extends Wait {
   readonly #queue: StreamQueue
   #event: CUevent | undefined
-  /** What copies before it in the stream use, whose end the event tells as well. */
+  /** Resources of earlier copies in the stream. The event covers these copies too. */
   #uses: Uses | undefined
   #promise!: Promise<T>
   #resolve!: (result: T) => void
   #reject!: (error: unknown) => void
-  /** Whether something was queued: what `copy` throws afterwards leaves work behind. */
+  /** Whether something was queued. If so, an error of `copy` leaves work in the stream. */
   protected hasBegun = false
 
   constructor(context: Context, queue: StreamQueue) {
@@ -29,26 +29,25 @@ export abstract class AwaitedCopy<T> extends Wait {
     return this.#event as CUevent
   }
 
-  /** Queues it. */
+  /** Queues the copy. */
   protected abstract copy(queue: StreamQueue): void
-  /** The copy uses the memory no more. Not called where nobody can tell. */
+  /** Called when the copy no longer uses the memory. Not called if that cannot be known. */
   protected abstract giveBack(): void
   /**
-   * Gets `CUDA_SUCCESS`, or why the context of the copy failed; what it gives, the promise gives. The memory is still
-   * there.
+   * Receives `CUDA_SUCCESS` or the context's error. Its result becomes the promise's result. The memory still exists.
    */
   protected abstract whenOver(status: number): T | Promise<T>
 
   /**
-   * Queues it. The promise settles once the copy uses the memory no more. A rejection that nobody awaits does not end
-   * the process: the next wait on the stream reports it too. @throws as `copy` does; StatusError
+   * Queues the copy. The promise settles when the copy no longer uses the memory. An unawaited rejection does not end
+   * the process, because the next wait on the stream reports the error too. @throws as `copy` does; StatusError
    */
   start(): Promise<T> {
     const { context } = this
     const queue = this.#queue
     context._addWait()
     try {
-      // Before the copy: without an event nobody would learn when it has ended.
+      // Take the event before the copy: without an event, the end of the copy could not be observed.
       const event = context._events.take()
       this.#event = event
       this.copy(queue)
@@ -101,12 +100,12 @@ export abstract class AwaitedCopy<T> extends Wait {
       this.#end(hasEndedNow(this.context, this.#queue._handle))
       this.#fail(error)
     } catch (thrown) {
-      // Nobody else would catch it, and the process would end.
+      // No caller would catch this error, and the process would end.
       this.#fail(thrown)
     }
   }
 
-  /** Called once. */
+  /** Ends the wait, once. */
   #end(isOver: boolean): void {
     const { context } = this
     if (this.#uses !== undefined) giveBack(context, this.#uses, isOver)
@@ -119,7 +118,7 @@ export abstract class AwaitedCopy<T> extends Wait {
   }
 
   #fail(error: unknown): void {
-    // Only now, as nearly all copies end well.
+    // Attached only now, because nearly all copies succeed.
     this.#promise.catch(() => undefined)
     this.#reject(error)
   }
@@ -146,15 +145,15 @@ class CopyByFunctions<T> extends AwaitedCopy<T> {
   }
 }
 
-/** A copy in functions, which mean what the methods of {@link AwaitedCopy} mean. */
+/** The methods of {@link AwaitedCopy} as functions. */
 interface CopyFunctions<T> {
-  /** What it throws after `begun` leaves work behind. */
+  /** Queues the copy. An error after calling `begun` leaves work in the stream. */
   readonly copy: (begun: () => void) => void
   readonly giveBack: () => void
   readonly whenOver: (status: number) => T | Promise<T>
 }
 
-/** Queues a copy that reads or writes host memory, as {@link AwaitedCopy}. */
+/** Queues a copy with host memory, like {@link AwaitedCopy}. */
 export function queueHostCopy<T>(
   context: Context,
   queue: StreamQueue,
@@ -166,8 +165,8 @@ export function queueHostCopy<T>(
 }
 
 /**
- * Queues a copy that reads or writes host memory and whose end nobody is told of; others may wait for what it uses.
- * What `copy` throws after `begun` leaves work behind. @throws what `copy` throws
+ * Queues a copy with host memory that no caller awaits, although others may wait for its resources. An error of `copy`
+ * after calling `begun` leaves work in the stream. @throws errors of `copy`
  */
 export function queueUnobservedCopy(
   context: Context,

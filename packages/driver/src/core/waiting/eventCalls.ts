@@ -4,13 +4,13 @@ import type { Context } from '../context/context.js'
 import { check } from '../errors.js'
 import type { U64Halves } from '../u64Halves.js'
 
-/** Records an event of ours on a stream that was checked. @throws DisposedError, StatusError */
+/** Records an internal event on a checked stream. @throws DisposedError, StatusError */
 export function recordMark(context: Context, event: CUevent, stream: U64Halves): void {
   context._requireAlive()
   check(cuEventRecordUnchecked(context._halves, event, stream), 'cuEventRecord')
 }
 
-/** The status of an event now. */
+/** Returns the current status of an event. */
 export function eventStatusNow(context: Context, event: CUevent): number {
   return cuEventQueryUnchecked(context._halves, event)
 }

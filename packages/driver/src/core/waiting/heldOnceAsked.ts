@@ -3,7 +3,8 @@ import { holdEventLoop } from '@shoal/ffi/calls'
 import { isLoopDue } from '@shoal/types'
 
 /**
- * A getter of a promise. What it waits for does not keep the process alive, but who asks for it does, until it settles.
+ * Returns a getter of a promise. The promise does not keep the process alive until a caller reads the getter; from then
+ * on it does, until it settles.
  */
 export function heldOnceAsked(promise: Promise<void>): () => Promise<void> {
   let isOver = false

@@ -4,30 +4,29 @@ import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
 import { eventStatusNow } from './eventCalls.js'
 
-// Short work is over before a native thread could have told of it: two changes of thread take 15 µs and more. So the
-// event loop asks itself at first, once a turn, and lets everything else through between.
+// Short work completes before a native thread could report it: two thread switches take at least 15 µs. So the event
+// loop first polls by itself, once per turn, and runs everything else between the polls.
 
-/**
- * Milliseconds after which a wait is left to the native thread: most copies and kernels that are awaited one by one end
- * before.
- */
+/** Milliseconds of polling before the native thread takes over. Most single copies and kernels complete sooner. */
 const longest = 0.1
-/** A turn must stay short, however many wait. */
+/** Maximum number of waits, so that a turn stays short. */
 const mostWaits = 32
-/** So many that are not ready end the asking of a turn: work on many streams ends one after the other. */
+/**
+ * After this many incomplete events a turn stops polling, because work on many streams completes one after the other.
+ */
 const mostMisses = 2
-/** Of those whose end nobody is told of. */
+/** Maximum number of unobserved waits. */
 const mostUnobserved = 256
 
-/** The waits of one turn of the event loop, whose time begins with the next one, as a program may queue much in one. */
+/** The waits of one turn. Their time starts with the next turn, because a program may queue much work in one turn. */
 interface Begun {
-  /** When they are left to the native thread; unknown until the next turn. */
+  /** Time when the native thread takes over; unknown until the next turn. */
   until: number
 }
 
 let begun: Begun = { until: Number.NaN }
 
-/** Work of the GPU that somebody waits for the end of, which an event behind it tells. */
+/** A wait for the device's work, through an event after the work. */
 export abstract class ShortWait {
   /** @internal */
   _begun: Begun = begun
@@ -38,22 +37,19 @@ export abstract class ShortWait {
     this.context = context
   }
 
-  /**
-   * Gets the status of the event: that it is not ready where that takes longer. What it throws is an uncaught
-   * exception.
-   */
+  /** Receives the event's final status, or "not ready" if the work takes longer. An error is an uncaught exception. */
   abstract reached(status: number): void
 }
 
-/** Asked for in turn: what a turn finds not ready goes to the end. */
+/** Waits to poll. Incomplete ones move to the end of the list. */
 let waits: ShortWait[] = []
-/** Waits that only give memory back: the first is asked for in a turn, and the next ones once it has ended. */
+/** Waits that only release memory. Each turn polls the first one, and the next one after it completed. */
 let unobserved: ShortWait[] = []
-/** Work that gets an event behind it in the next turn, where none was recorded before. */
+/** Work that gets an event in the next turn, unless an event was recorded before. */
 const unmarked: { mark(): void }[] = []
 let isRunning = false
 
-/** Whether all work of a stream has ended without an error. */
+/** Whether all work of a stream is complete without an error. */
 export function isStreamDone(context: Context, stream: CUstream): boolean {
   callInContext(context._handle)
   const status: number = cuStreamQuery(stream)
@@ -61,8 +57,8 @@ export function isStreamDone(context: Context, stream: CUstream): boolean {
 }
 
 /**
- * Asks for the event once a turn and calls `reached`: at once, with "not ready", where many wait already.
- * @param isUrgent whether it is to be known as soon as it can be
+ * Polls the event once per turn and then calls `reached`. If many waits are pending, calls it now with "not ready".
+ * @param isUrgent whether the result is needed as soon as possible
  */
 export function shortWait(wait: ShortWait, isUrgent: boolean): void {
   const list = isUrgent ? waits : unobserved
@@ -75,7 +71,7 @@ export function shortWait(wait: ShortWait, isUrgent: boolean): void {
   keepTurning()
 }
 
-/** Has work marked in the next turn, by what does not throw. */
+/** Calls `mark`, which must not throw, in the next turn. */
 export function markInTurn(work: { mark(): void }): void {
   unmarked.push(work)
   keepTurning()
@@ -97,7 +93,7 @@ function turn(): void {
   waits = []
   let missed = 0
   for (const wait of asked) {
-    // What was not asked for goes before what was.
+    // Waits that were not polled go before waits that were.
     if (missed < mostMisses && hasEnded(wait, now)) continue
     missed += 1
     waits.push(wait)
@@ -108,7 +104,7 @@ function turn(): void {
   if (isRunning) inNextTurn(turn)
 }
 
-/** To be told of an end takes more than a microsecond: what is urgent comes first. */
+/** Polls the unobserved waits after the urgent ones, because one poll takes more than a microsecond. */
 function askUnobserved(now: number): void {
   const asked = unobserved
   unobserved = []
@@ -119,7 +115,7 @@ function askUnobserved(now: number): void {
   }
 }
 
-/** Whether it was called back. */
+/** Polls a wait. Returns whether its callback was called. */
 function hasEnded(wait: ShortWait, now: number): boolean {
   const status = eventStatusNow(wait.context, wait.event)
   if (status === Status.notReady && now < wait._begun.until) return false
@@ -131,7 +127,7 @@ function end(wait: ShortWait, status: number): void {
   try {
     wait.reached(status)
   } catch (error) {
-    // Not from here: the turn has others to ask for, and the next turn to begin.
+    // Throw later: this turn must poll other waits and schedule the next turn.
     queueMicrotask(() => {
       throw error
     })

@@ -5,8 +5,8 @@ import { giveBack, type StreamQueue } from './unmarkedWork.js'
 import { eventStatus, hasEndedNow } from './wait.js'
 
 /**
- * Records an event on the stream now and resolves with its final status: what was queued so far has ended, or the
- * context has failed. Never rejects because of the GPU, so it may be left unobserved.
+ * Records an event on the stream and resolves with its final status: success, or the context's error. The promise never
+ * rejects because of the device, so the caller may ignore it.
  */
 export function streamStatus(context: Context, queue: StreamQueue, background?: BackgroundWork): Promise<number> {
   const event = context._events.take()

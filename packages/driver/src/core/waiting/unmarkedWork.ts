@@ -5,22 +5,19 @@ import { recordMark } from './eventCalls.js'
 import { markInTurn, shortWait } from './shortWait.js'
 import { hasEndedNow, Wait } from './wait.js'
 
-/** What a copy uses. */
+/** A resource that a copy uses. */
 export interface InUse {
-  /** The copy uses it no more. */
+  /** Called when the copy no longer uses the resource. */
   _unhold(): void
 }
 
-/** What copies use, the last one first. */
+/** Resources of several copies, the last copy first. */
 export interface Uses {
   readonly what: InUse
   readonly before: Uses | undefined
 }
 
-/**
- * What is needed of a stream to queue something: its handle, as calls with a bigint and those without take it, and what
- * is behind it.
- */
+/** The parts of a stream that queuing needs: both forms of the handle, and the copies without an event. */
 export interface StreamQueue {
   readonly _handle: CUstream
   readonly _halves: U64Halves
@@ -28,8 +25,8 @@ export interface StreamQueue {
 }
 
 /**
- * Copies of a stream whose end nobody is told of, since the last event behind them. The next event that a wait records
- * on the stream tells their end, too; where none does, one is recorded in the next turn of the event loop.
+ * Copies of a stream that no caller awaits, since the last event after them. The next event of a wait covers these
+ * copies too. If there is no such wait, the next turn of the event loop records an event.
  */
 export class UnmarkedWork {
   readonly #context: Context
@@ -42,7 +39,7 @@ export class UnmarkedWork {
     this.#queue = queue
   }
 
-  /** A copy was queued. @param isUrgent whether others wait for what it uses */
+  /** Adds the resource of a queued copy. @param isUrgent whether other calls wait for the resource */
   add(what: InUse, isUrgent: boolean): void {
     const before = this.#uses
     this.#uses = { what, before }
@@ -52,7 +49,7 @@ export class UnmarkedWork {
     markInTurn(this)
   }
 
-  /** What is in use, for somebody who records an event behind it and gives it back then, by {@link giveBack}. */
+  /** Returns the resources and forgets them. The caller records an event, then releases them with {@link giveBack}. */
   take(): Uses | undefined {
     const uses = this.#uses
     this.#uses = undefined
@@ -61,7 +58,7 @@ export class UnmarkedWork {
   }
 
   /**
-   * Records an event behind it, if anything is unmarked. Nobody can be told of an error: the next wait on the stream
+   * Records an event if there are copies without one. An error is not reported here: the next wait on the stream
    * reports it.
    */
   mark(): void {
@@ -82,20 +79,21 @@ export class UnmarkedWork {
   }
 }
 
-/** Keeps what a copy uses until it has ended, behind a stream of whose end we are told or of another one. */
+/** Keeps a copy's resource until the copy completes. */
 export function useUntilEnd(context: Context, queue: StreamQueue, what: InUse, isUrgent: boolean): void {
   if (queue._unmarked !== undefined) {
     queue._unmarked.add(what, isUrgent)
     return
   }
-  // Who has the stream may destroy it before the next turn.
+  // The owner of this stream may destroy it before the next turn, so record the event now.
   const work = new UnmarkedWork(context, queue)
   work.add(what, isUrgent)
   work.mark()
 }
 
 /**
- * Gives back what was taken of {@link UnmarkedWork}, or leaves it where nobody can tell whether the copies have ended.
+ * Releases resources taken from {@link UnmarkedWork}. If it is unknown whether the copies completed, keeps them
+ * forever.
  */
 export function giveBack(context: Context, uses: Uses, isOver: boolean): void {
   try {
@@ -107,7 +105,7 @@ export function giveBack(context: Context, uses: Uses, isOver: boolean): void {
   }
 }
 
-/** An event behind copies whose end nobody is told of. */
+/** The event after copies that no caller awaits. */
 class Mark extends Wait {
   readonly event: CUevent
   readonly #queue: StreamQueue

@@ -6,11 +6,11 @@ import { Status } from '../errors.js'
 import { eventQueryAddress } from './eventCalls.js'
 import { ShortWait, shortWait } from './shortWait.js'
 
-/** A wait that a native thread takes over where it takes longer. The context stays retained until it has ended. */
+/** A wait that a native thread takes over if it takes longer. The context stays retained until the wait ends. */
 export abstract class Wait extends ShortWait {
-  /** Gets the final status. Neither this nor `failed` may throw. */
+  /** Receives the final status. Neither this method nor `failed` may throw. */
   protected abstract ended(status: number): void
-  /** Nobody can tell the status. */
+  /** Called when the status cannot be determined. */
   protected abstract failed(error: unknown): void
 
   override reached(status: number): void {
@@ -29,7 +29,7 @@ export abstract class Wait extends ShortWait {
   }
 }
 
-/** The two ends of a promise. */
+/** The two callbacks of a promise. */
 interface Settle<T> {
   readonly resolve: (value: T) => void
   readonly reject: (error: unknown) => void
@@ -85,8 +85,8 @@ class StatusWait extends Wait {
 }
 
 /**
- * Resolves with the final status of an event. The context stays retained until `whenOver` has run, which it does
- * however the wait ends; it is told whether the event has.
+ * Resolves with the final status of an event. `whenOver` always runs, with whether the event's end is known. The
+ * context stays retained until then.
  */
 export function eventStatus(
   context: Context,
@@ -100,18 +100,20 @@ export function eventStatus(
   })
 }
 
-/** Waits for the stream on this thread, the last resort; false when the driver cannot say that its work has ended. */
+/**
+ * Blocks for the stream's work on this thread, as a last resort. Returns false if the driver cannot confirm the end.
+ */
 export function hasEndedNow(context: Context, stream: CUstream): boolean {
   try {
     context._callDriver('cuStreamSynchronize', () => cuStreamSynchronize(stream))
     return true
   } catch {
-    // The error that led here is the one to report.
+    // The caller reports the original error.
     return false
   }
 }
 
-/** Resolves with `value` once `work` has given success, or rejects with its error, or ends early as `options` say. */
+/** Resolves with `value` when `work` succeeds, rejects with its error, or ends early as `options` demand. */
 export function settle<T>(
   context: Context,
   work: Promise<number>,
@@ -135,7 +137,7 @@ export function settle<T>(
     }
     const giveUp = (error: Error): void => {
       stop()
-      // The event is watched until the work ends, but nobody waits for it any more: the process may end before.
+      // The event is watched until the work completes. Since no caller waits any more, the process may end before.
       background?.release?.()
       reject(error)
     }

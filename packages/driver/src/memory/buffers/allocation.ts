@@ -16,27 +16,27 @@ import { freeOn, isFreedLater, noteAllocation } from './streamOrdered.js'
 
 /** Where memory comes from. */
 interface Origin {
-  /** Whether it is to be given back. */
+  /** Whether this allocation frees the memory. */
   readonly isOwned: boolean
-  /** The stream it was allocated on, which also frees it. */
+  /** The stream that allocated the memory and frees it. */
   readonly stream?: Stream
-  /** The pool it came from. */
+  /** The pool of the memory. */
   readonly pool?: PoolWithLifetime
-  /** The block of a caching pool that it is. */
+  /** The block of a caching pool. */
   readonly block?: Block
-  /** Whatever must live as long as the memory is used. */
+  /** An object that must live as long as the memory is used. */
   readonly keep?: unknown
-  /** Memory of another object, which has to be there still whenever it is used. */
+  /** The owner of the memory. It must exist at every use. */
   readonly source?: MemoryLike
 }
 
-/** What outlives the memory that came from it. */
+/** The source of memory. It outlives the memory. */
 interface MemoryOrigin {
   addUse(): void
   endUse(): void
 }
 
-/** A pool that is one of a device. */
+/** A memory pool of a device. */
 interface DevicePool extends PoolWithLifetime {
   readonly context: Context
   readonly memory: PoolMemory
@@ -47,11 +47,11 @@ interface PoolWithLifetime {
 }
 
 interface RowsWanted {
-  /** Bytes of a row. */
+  /** Row width in bytes. */
   readonly width: number
   readonly height: number
   readonly depth: number
-  /** 4, 8 or 16. */
+  /** Element size in bytes: 4, 8 or 16. */
   readonly elementBytes: number
 }
 
@@ -59,15 +59,15 @@ const borrowed: Origin = { isOwned: false }
 const owned: Origin = { isOwned: true }
 const noAddress: U64Halves = { low: 0, high: 0 }
 
-/** One piece of device memory, shared by the buffer it was made for and the views of that. */
+/** One piece of device memory, shared by its buffer and the views of that buffer. */
 export class Allocation implements ShortLived, ReachCell {
   readonly context: Context
   readonly byteLength: number
   readonly source: MemoryLike | undefined
   readonly keep: unknown
-  /** The block of a caching pool that it is. */
+  /** The block of a caching pool, if the memory is one. */
   readonly block: Block | undefined
-  /** Whether the memory was given back. */
+  /** Whether the memory was freed. */
   freed = false
   reachedBy: Reaching | undefined = undefined
   reachedIn = 0
@@ -94,7 +94,7 @@ export class Allocation implements ShortLived, ReachCell {
     this.#address = origin.block?.address
   }
 
-  /** `cuMemAlloc`, `cudaMalloc`. CUDA has no empty allocation: zero bytes are address 0. */
+  /** Allocates with `cuMemAlloc` or `cudaMalloc`. CUDA has no empty allocation, so zero bytes have address 0. */
   static allocate(context: Context, byteLength: number): Allocation {
     if (byteLength === 0) return Allocation.empty(context)
     const out = scratch()
@@ -105,7 +105,10 @@ export class Allocation implements ShortLived, ReachCell {
     return allocation.#begin()
   }
 
-  /** `cuMemAllocPitch`, `cudaMalloc3D`: memory for rows of `width` bytes, and the bytes from row to row. */
+  /**
+   * Allocates rows of `width` bytes (`cuMemAllocPitch`, `cudaMalloc3D`). Returns the memory and the distance between rows
+   * in bytes.
+   */
   static allocatePitched(
     context: Context,
     { width, height, depth, elementBytes }: RowsWanted,
@@ -117,30 +120,30 @@ export class Allocation implements ShortLived, ReachCell {
     return { allocation: Allocation.adopt(context, address, pitch * height * depth), pitch }
   }
 
-  /** Takes over memory that `cuMemFree` frees. */
+  /** Takes ownership of memory that `cuMemFree` frees. */
   static adopt(context: Context, address: bigint, byteLength: number, pool?: PoolWithLifetime): Allocation {
     const origin = pool === undefined ? owned : { ...owned, pool }
     return new Allocation(context, halvesOf(address), byteLength, origin).#begin()
   }
 
-  /** No memory. */
+  /** Returns an allocation without memory. */
   static empty(context: Context): Allocation {
     return new Allocation(context, noAddress, 0, borrowed)
   }
 
-  /** Memory that `allocateOn` made, from the buffer that had it so far: its context is held already. */
+  /** Takes memory of `allocateOn` over from its buffer. The buffer has already retained the context. */
   static takeOver(stream: Stream, halves: U64Halves, byteLength: number): Allocation {
     return new Allocation(stream.context, halves, byteLength, { isOwned: true, stream }).#begin(true)
   }
 
-  /** A block of a caching pool, from the buffer that had it so far. */
+  /** Takes a block of a caching pool over from its buffer. */
   static ofBlock(block: Block, byteLength: number): Allocation {
     const allocation = new Allocation(block.context, block.halves, byteLength, { isOwned: true, block })
     watchLater(allocation)
     return allocation
   }
 
-  /** `cuMemAllocFromPoolAsync`, `cudaMallocFromPoolAsync` */
+  /** Allocates from a pool in stream order (`cuMemAllocFromPoolAsync`, `cudaMallocFromPoolAsync`). */
   static allocateFrom(pool: DevicePool, handle: CUmemoryPool, stream: Stream, byteLength: number): Allocation {
     const { context, handle: queue } = stream
     if (byteLength === 0) return Allocation.empty(context)
@@ -151,7 +154,7 @@ export class Allocation implements ShortLived, ReachCell {
     return Allocation.adoptOn(stream, u64Of({ low, high }), byteLength, pool)
   }
 
-  /** Takes over memory of a pool that is to be freed on a stream. */
+  /** Takes ownership of a pool's memory that a stream frees. */
   static adoptOn(stream: Stream, address: bigint, byteLength: number, pool: DevicePool): Allocation {
     const { context } = stream
     const deviceOrdinal = pool.memory === 'host' ? -1 : pool.context.device.ordinal
@@ -159,18 +162,18 @@ export class Allocation implements ShortLived, ReachCell {
     if (pool.memory === 'managed' || deviceOrdinal === context.device.ordinal) {
       return new Allocation(context, halvesOf(address), byteLength, origin).#begin()
     }
-    // The pool's access decides who may use it, the device of the stream included.
+    // The pool's access determines which devices can use the memory, including the stream's own device.
     const range = grantedRange({ address, byteLength, deviceOrdinal, context: context._handle })
     const source: MemoryLike = { [memoryProtocol]: range }
     return new Allocation(context, halvesOf(address), byteLength, { ...origin, source }).#begin()
   }
 
-  /** Memory that somebody else frees. */
+  /** Wraps memory that another owner frees. */
   static borrow(context: Context, address: bigint, byteLength: number, keep?: unknown): Allocation {
     return new Allocation(context, halvesOf(address), byteLength, { isOwned: false, keep })
   }
 
-  /** Memory of another object, as long as that has it. */
+  /** Wraps memory of another object, usable while that object has it. */
   static within(context: Context, source: MemoryLike): Allocation {
     const { address, byteLength } = toSpan(source, 'DeviceBuffer.view')
     return new Allocation(context, halvesOf(address), byteLength, { isOwned: false, source })
@@ -181,7 +184,7 @@ export class Allocation implements ShortLived, ReachCell {
     return this.#address ?? this.#readAddress()
   }
 
-  /** Apart, so that V8 puts the rest into what asks for it. */
+  /** A separate method, so that V8 inlines the getter into its callers. */
   #readAddress(): bigint {
     this.#address = u64Of({ low: this.#low, high: this.#high })
     return this.#address
@@ -191,7 +194,7 @@ export class Allocation implements ShortLived, ReachCell {
     return this.freed
   }
 
-  /** Gives the memory back when the work that uses it has ended, or on its stream, or on another. */
+  /** Frees the memory: on the given stream, on its own stream, or when the device's work completes. */
   free(stream: Stream | undefined = this.#stream): void {
     if (!this.#markFreed()) return
     if (isAnythingInUse()) this.#giveBackAfterUse(stream)
@@ -238,7 +241,7 @@ export class Allocation implements ShortLived, ReachCell {
     )
   }
 
-  /** Memory that is to be given back holds its context and its pool, and the collector looks out for it. */
+  /** Retains the context and the pool of owned memory, and watches the memory for leaks. */
   #begin(isCounted = false): this {
     if (!this.#isOwned) return this
     if (!isCounted) this.context._addChild()
@@ -273,7 +276,7 @@ export class Allocation implements ShortLived, ReachCell {
     }
   }
 
-  /** Whether there was something to free. */
+  /** Returns whether there was memory to free. */
   #markFreed(): boolean {
     if (this.freed) return false
     this.freed = true
@@ -283,7 +286,7 @@ export class Allocation implements ShortLived, ReachCell {
   }
 }
 
-/** The memory is gone: the pool it came from may go, and its context. */
+/** Releases the pool and the context after the memory was freed. */
 function endUse(context: Context, pool: MemoryOrigin | undefined): void {
   try {
     pool?.endUse()
@@ -293,8 +296,8 @@ function endUse(context: Context, pool: MemoryOrigin | undefined): void {
 }
 
 /**
- * What another process exported is memory of `byteLength` bytes at least, or is freed again.
- * @throws RangeError when it has less.
+ * Checks that imported memory has at least `byteLength` bytes. Frees it otherwise.
+ * @throws RangeError when the memory is smaller
  */
 export function requireImported(allocation: Allocation, api: string): Allocation {
   const { context, byteLength } = allocation
@@ -312,8 +315,9 @@ export function requireImported(allocation: Allocation, api: string): Allocation
 }
 
 /**
- * Frees memory in the queue of releases, because that waits for the device.
- * @param waitFirst for stream-ordered memory whose stream is gone: freeing does not wait for such memory.
+ * Frees memory through the release queue, because the call waits for the device.
+ * @param waitFirst for stream-ordered memory without its stream: freeing such memory does not wait for the device's
+ * work
  */
 export function freeLate(what: string, context: Context, address: bigint, waitFirst: boolean, after: () => void): void {
   const free = context._releaseCall('memFree', address as CUdeviceptr)

@@ -1,14 +1,14 @@
 import { nextTurn } from '@shoal/ffi'
 
-// Some tenths of a millisecond of copying, also where each page is touched for the first time: longer would be felt as
-// a stall of the event loop.
+// Copying this many bytes takes some tenths of a millisecond, even on first touch of the pages. More would stall the
+// event loop noticeably.
 const sliceBytes = 1024 * 1024
 
 /**
- * Copies bytes without holding the event loop for long: the first slice at once, each other in a turn of its own.
- * Undefined where one slice was all.
- * @param what the array of the program's, for the error: `API: NAME`
- * @throws TypeError when one side was detached or shrunk meanwhile.
+ * Copies bytes without blocking the event loop for long: the first slice now, each other in a separate turn. Returns
+ * undefined if one slice was enough.
+ * @param what the program's array in the error: `API: NAME`
+ * @throws TypeError when one array was detached or shrunk meanwhile
  */
 export function copyInSlices(target: Uint8Array, source: Uint8Array, what: string): Promise<void> | undefined {
   const { length } = source

@@ -39,15 +39,17 @@ import type { StreamAllocator } from './streamAllocator.js'
 import { allocateOn, freeOn, isFreedLater } from './streamOrdered.js'
 import { reinterpretedLength, requireWithin, sliceOf, type ViewOptions, viewOf } from './typed.js'
 
-/** Memory of somebody else, as elements. */
+/** Options for memory of another owner. */
 export interface BorrowOptions {
-  /** An object that must stay alive as long as the buffer. */
+  /** An object that must live as long as the buffer. */
   readonly keep?: unknown
 }
 
 /**
- * Typed memory of a device, or a view of a part of it. Work named with a stream is only queued; methods that end in
- * `Sync` block the thread; methods that return a promise wait without blocking it.
+ * Typed memory of a device, or a view of a part of it.
+ *
+ * Methods with a `stream` option only queue their work. Methods whose name ends in `Sync` block the thread. Methods
+ * that return a promise wait without blocking the thread.
  *
  * @example
  * using x = DeviceBuffer.from(device, new Float32Array([1, 2, 3, 4]))
@@ -55,26 +57,22 @@ export interface BorrowOptions {
  * console.log(await x.toArray()) // Float32Array [1, 0, 0, 4]
  */
 export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers<E> {
-  /** The type of its elements. */
+  /** Type of the elements. */
   readonly dtype: E
   /** Number of elements. */
   readonly length: number
-  /**
-   * The allocation; or, until somebody needs one, the stream the memory is freed on, or the block of a caching pool.
-   */
+  /** The allocation. Until one is needed: the stream that frees the memory, or the block of a caching pool. */
   #owner: Allocation | Block | Stream
-  /** Halves of the address, as long as a stream is the owner. */
+  /** Halves of the address, while the owner is a stream. */
   readonly #low: number
   readonly #high: number
-  /** Where a view starts; undefined for a buffer that has the whole allocation. */
+  /** Start of a view; undefined for a buffer of the whole allocation. */
   readonly #viewAddress: bigint | undefined
-  /**
-   * What the memory protocol gave. No field: making one for each object would take as long as the call of the driver.
-   */
+  /** Answer of the memory protocol. Not a field: creating one per object would take as long as the driver call. */
   declare private range: MemoryRange | undefined
-  /** What the object that a view looks into has, as the view was last found to lie within it. No field, as above. */
+  /** Range of the viewed object when it last contained this view. Not a field, as above. */
   declare private surroundings: MemoryRange | undefined
-  /** @internal What is pending on that object's memory. No field, as above. */
+  /** @internal Pending work on the viewed object's memory. Not a field, as above. */
   declare _pending: Producer | undefined
 
   private constructor(
@@ -96,7 +94,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 
   /**
-   * Memory of a device for `length` elements, with whatever was there before (`cuMemAlloc`, `cudaMalloc`).
+   * Allocates uninitialized memory for `length` elements (`cuMemAlloc`, `cudaMalloc`).
    * @throws TypeError, RangeError; StatusError when there is not enough memory
    */
   static allocate<E extends ElementType>(owner: DeviceOrContext, dtype: E, length: number): DeviceBuffer<E> {
@@ -105,7 +103,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return new DeviceBuffer(Allocation.allocate(context, bytesFor(dtype, length, api)), dtype, length)
   }
 
-  /** Memory for `length` elements, all bits zero; ready for use on any stream. @throws as {@link allocate} */
+  /** Allocates zeroed memory for `length` elements, ready for any stream. @throws as {@link allocate} */
   static zeros<E extends ElementType>(owner: DeviceOrContext, dtype: E, length: number): DeviceBuffer<E> {
     const api = 'DeviceBuffer.zeros'
     const context = contextOf(owner, api)
@@ -118,9 +116,15 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 
   /**
-   * A copy of an array on the device; ready for use on any stream. `dtype` says what the bits of the array mean, such
-   * as `'bf16'` for a `Uint16Array`, or which struct the objects of a list are; default: the array's own type.
-   * @throws TypeError for an array of another type, RangeError when its elements are not whole; as {@link allocate}
+   * Copies an array to new device memory, ready for any stream.
+   *
+   * `dtype` is the meaning of the array's bits, such as `'bf16'` for a `Uint16Array`, or the struct of the objects in a
+   * list. Default: the array's own type.
+   * @throws TypeError for an array of another type, RangeError for a fraction of an element; as {@link allocate}
+   *
+   * @example
+   * using x = DeviceBuffer.from(device, new Float32Array([1, 2, 3, 4]))
+   * using weights = DeviceBuffer.from(device, new Uint16Array(1024), 'bf16')
    */
   static from<D extends DType>(
     owner: DeviceOrContext,
@@ -152,16 +156,21 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 
   /**
-   * Memory that can be used by work queued on `stream` from now on, and is freed on it (`cuMemAllocAsync`,
-   * `cudaMallocAsync`). Work of another stream must wait for an event of this one first.
+   * Allocates memory that `stream` can use at once and that is freed on it (`cuMemAllocAsync`, `cudaMallocAsync`). Work
+   * of another stream must first wait for an event of this one.
    * @throws as {@link allocate}
+   *
+   * @example
+   * const scratch = DeviceBuffer.allocateOn(stream, 'f32', 1024)
+   * kernel.launch({ grid: 4, block: 256, stream }, scratch)
+   * scratch.disposeOn(stream) // freed after the launch, without waiting
    */
   static allocateOn<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
     const api = 'DeviceBuffer.allocateOn'
     if (!isStream(stream)) requireStream(stream, api)
     const byteLength = bytesFor(dtype, length, api)
     stream._requireUsable()
-    // What a graph allocates is its own: it runs when others may have what an allocator gave.
+    // A captured allocation belongs to its graph. At a launch other code may have an allocator's memory.
     if (stream.context._allocator !== undefined && !isCaptured(stream.context, stream._handle))
       return allocateThrough(stream, dtype, length)
     if (byteLength === 0) return new DeviceBuffer(Allocation.empty(stream.context), dtype, length)
@@ -171,7 +180,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return buffer
   }
 
-  /** @internal Elements in memory that `allocate` makes, given their bytes. */
+  /** @internal Creates a buffer in memory from `allocate`, which receives the size in bytes. */
   static _allocateWith<E extends ElementType>(
     dtype: E,
     length: number,
@@ -181,20 +190,20 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return new DeviceBuffer(allocate(bytesFor(dtype, length, api)), dtype, length)
   }
 
-  /** @internal Elements in a block of a caching pool, which gets it back. */
+  /** @internal Creates a buffer in a block of a caching pool. */
   static _inBlock<E extends ElementType>(block: Block, dtype: E, length: number): DeviceBuffer<E> {
     const buffer = new DeviceBuffer(block, dtype, length)
     watchLater(buffer)
     return buffer
   }
 
-  /** @internal The block of a caching pool that it has; undefined where its memory comes from elsewhere. */
+  /** @internal The block of a caching pool; undefined for other memory. */
   get _block(): Block | undefined {
     return this.#owner instanceof Block ? this.#owner : this._allocation.block
   }
 
   /**
-   * Memory that somebody else frees. Nothing can check the address: a wrong one loses the context, or the process.
+   * Wraps memory that another owner frees. The address cannot be checked: a wrong one fails the context or the process.
    * @throws TypeError, RangeError
    */
   static fromAddress<E extends ElementType>(
@@ -213,10 +222,10 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 
   /**
-   * The memory of another object, such as a `MappedRange`, as elements; without a copy. It can be used as long as that
-   * object has the memory: afterwards its use throws `DisposedError`.
-   * @param owner whose work shall use it: a device with access to the memory.
-   * @throws RangeError when the elements do not lie within the memory; TypeError, DisposedError
+   * Wraps the memory of another object, such as a `MappedRange`, without a copy. The buffer is usable while that object
+   * has the memory; later use throws `DisposedError`.
+   * @param owner the device whose work uses the memory; it needs access
+   * @throws RangeError when the elements do not fit in the memory; TypeError, DisposedError
    */
   static view<E extends ElementType>(
     owner: DeviceOrContext,
@@ -230,18 +239,18 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return new DeviceBuffer(Allocation.within(context, memory), dtype, length, address)
   }
 
-  /** Bytes of all elements. */
+  /** Size of all elements in bytes. */
   get byteLength(): number {
     return this.length * bytesOfElement(this.dtype)
   }
 
-  /** @internal The allocation, which from now on is the one to give the memory back. */
+  /** @internal The allocation, which frees the memory from now on. */
   get _allocation(): Allocation {
     const owner = this.#owner
     return owner instanceof Allocation ? owner : this._allocate(owner)
   }
 
-  /** @internal Apart, so that V8 puts the rest into what asks for it. */
+  /** @internal A separate method, so that V8 inlines the getter into its callers. */
   _allocate(owner: Block | Stream): Allocation {
     const allocation =
       owner instanceof Block
@@ -252,7 +261,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return allocation
   }
 
-  /** @internal The buffer outlives the turn it was made in: its allocation is what the collector watches. */
+  /** @internal Creates the allocation and watches it for leaks, because the buffer outlives its turn. */
   _watch(): void {
     const owner = this.#owner
     if (!(owner instanceof Allocation)) this._allocate(owner)
@@ -262,27 +271,27 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return 'DeviceBuffer'
   }
 
-  /** @internal The address without the check that it is still there. */
+  /** @internal The address, without a check that the memory still exists. */
   get _address(): bigint {
     return this.#viewAddress ?? this._allocation.address
   }
 
-  /** @internal The same for work of a context, where the memory is there and is that context's; else undefined. */
+  /** @internal The address for work of a context; undefined if the memory is gone or belongs to another context. */
   _addressIn(context: Context): bigint | undefined {
     if (!(#owner in this)) throw foreignThis(this, 'DeviceBuffer')
     const owner = this.#owner
     if (!(owner instanceof Allocation) || this._disposed || owner.freed || owner.context !== context) return undefined
-    // The object it looks into has to be asked.
+    // The viewed object must be asked.
     if (owner.source !== undefined) return undefined
     return this.#viewAddress ?? owner.address
   }
 
-  /** The device address of the first element, a `CUdeviceptr`; 0n when there is none. @throws DisposedError */
+  /** Device address of the first element, a `CUdeviceptr`; 0n without elements. @throws DisposedError */
   get address(): bigint {
     return this._use()
   }
 
-  /** The context whose work uses it: the primary one of its device. */
+  /** The primary context of the buffer's device, whose work uses the memory. */
   get context(): Context {
     if (!(#owner in this)) throw foreignThis(this, 'DeviceBuffer')
     return this.#owner.context
@@ -293,15 +302,15 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return this.#owner.context.device
   }
 
-  /** Whether dispose() was called for this buffer or for the one it is a view of. */
+  /** Whether dispose() was called for this buffer or for the buffer behind the view. */
   override get disposed(): boolean {
     return this._disposed || (this.#owner instanceof Allocation && this.#owner.freed)
   }
 
   /**
-   * The elements from `start` up to, not including, `end`, as a view without a copy; negative numbers count from the
-   * end. The view keeps the memory's objects alive, but disposing of the whole buffer ends its views.
-   * @throws RangeError when the range does not lie within the buffer.
+   * Returns a view of the elements from `start` to before `end`, without a copy. Negative numbers count from the end.
+   * The view keeps the memory's objects alive, but disposing of the whole buffer ends the view.
+   * @throws RangeError when the range is outside the buffer
    */
   slice(start = 0, end = this.length): DeviceBuffer<E> {
     return this.#slice(start, end, 'DeviceBuffer.slice')
@@ -314,12 +323,12 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return new DeviceBuffer(this.#owner, this.dtype, length, address)
   }
 
-  /** The same as {@link slice}: the name typed arrays have for a view. */
+  /** Same as {@link slice}, with the name that typed arrays use. */
   subarray(start = 0, end = this.length): DeviceBuffer<E> {
     return this.#slice(start, end, 'DeviceBuffer.subarray')
   }
 
-  /** The same bytes as elements of another type, without a copy. @throws RangeError when they do not fit. */
+  /** Returns a view of the same bytes with another element type. @throws RangeError when the elements do not fit */
   reinterpret<F extends ElementType>(dtype: F): DeviceBuffer<F> {
     const address = this._use()
     const length = reinterpretedLength(address, this.byteLength, dtype, 'DeviceBuffer.reinterpret')
@@ -330,9 +339,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return this.#range()
   }
 
-  /**
-   * @internal The memory of a buffer with the same elements, of which nothing is left to ask; undefined of all else.
-   */
+  /** @internal Returns the memory of a buffer with the same element type, ready for use; undefined for other values. */
   _rangeOfLike(source: unknown): MemoryRange | undefined {
     const isBuffer = typeof source === 'object' && source !== null && #owner in source
     return isBuffer && source.dtype === this.dtype && source.length === this.length ? source.#range() : undefined
@@ -347,7 +354,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     const address = this._use()
     const { context, _pending: pending } = this
     const dtype: ElementType = this.dtype
-    // Frozen: whoever checked it once may recognise it. The protocol knows no structs: those are bytes to others.
+    // Frozen, so that a consumer can recognize a range it has already checked. Structs appear as bytes, because the
+    // protocol has no structs.
     this.range = Object.freeze({
       version: pending === undefined ? 0 : 1,
       address,
@@ -361,7 +369,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return this.range
   }
 
-  /** Whether it looks into memory that its own device may be unable to use. */
+  /** Whether the viewed memory may be inaccessible to its own device. */
   #isByGrant(): boolean {
     const { source } = this._allocation
     return source !== undefined && !isOwn(this.context, this._surroundings(source))
@@ -373,8 +381,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 
   /**
-   * Frees the memory when `stream` gets there (`cuMemFreeAsync`, `cudaFreeAsync`): work queued on it before may still
-   * use it. Does nothing for a view.
+   * Frees the memory in stream order (`cuMemFreeAsync`, `cudaFreeAsync`). Earlier work of the stream can still use it.
+   * Does nothing for a view.
    */
   disposeOn(stream: Stream): void {
     requireStream(stream, 'DeviceBuffer.disposeOn')
@@ -384,7 +392,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     this.#free(stream)
   }
 
-  /** @internal The address, or DisposedError. */
+  /** @internal Returns the address. @throws DisposedError */
   _use(): bigint {
     if (!(#owner in this)) throw foreignThis(this, 'DeviceBuffer')
     if (!(this.#owner instanceof Allocation) && !this._disposed) this._watch()
@@ -393,8 +401,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 
   /**
-   * @internal What {@link _use} refuses, for memory that was used before: that has its allocation. Asked once more
-   * before the memory is used, as a getter of the arguments may have disposed of it.
+   * @internal Like the checks of {@link _use}, for memory with an allocation. Runs again just before the memory is
+   * used, because a getter of the arguments may have disposed of it.
    */
   _requireStillThere(): void {
     const allocation = this.#owner as Allocation
@@ -403,12 +411,12 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     if (allocation.source !== undefined) this._lookInto(allocation.source)
   }
 
-  /** @internal What the object it looks into has; after {@link _use}. */
+  /** @internal Returns the range of the viewed object. Call after {@link _use}. */
   _surroundings(source: MemoryLike): MemoryRange {
     return this.surroundings ?? toSpan(source, this.kind)
   }
 
-  /** @internal The object it looks into may have given its memory back, or part of it. */
+  /** @internal Checks that the viewed object still has this memory. */
   _lookInto(source: MemoryLike): void {
     const range = source[memoryProtocol]
     if (range === this.surroundings) return
@@ -416,11 +424,11 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     const { stream, context } = range
     if (stream !== undefined && stream !== null) this._pending = { stream, context }
     else if (this._pending !== undefined) this._pending = undefined
-    // What is frozen stays as it is.
+    // A frozen answer cannot change, so later checks can compare it by identity.
     if (Object.isFrozen(range)) this.surroundings = range
   }
 
-  /** Frees the memory when the work of the device has ended; on its stream, if it was allocated on one. */
+  /** Frees the memory: on its stream if a stream allocated it, else when the device's work completes. */
   protected release(): void {
     this.#free()
   }
@@ -445,7 +453,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 }
 
-/** Memory from what the program has put in the place of the pools. What that allocates itself comes from them. */
+/** Allocates with the program's allocator instead of the pools. The allocator itself allocates from the pools. */
 function allocateThrough<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
   const { context } = stream
   const allocator = context._allocator as StreamAllocator

@@ -8,7 +8,7 @@ import { copyInHostPool } from './hostPoolCopy.js'
 import { requireApart } from './overlap.js'
 import { isReachedByCopies } from './reach.js'
 
-/** Queues a copy of device memory, of this or another device, or of page-locked memory. */
+/** Queues a copy from device memory of any device, or from page-locked memory. */
 export function queueCopy(
   context: Context,
   { _handle, _halves: stream }: StreamQueue,
@@ -28,7 +28,7 @@ export function queueCopy(
     return
   }
   const to = target as CUdeviceptr
-  // Each side of the other call needs access for its own device.
+  // memcpyPeerAsync would require that each device has access to its own side.
   const isDirect = deviceOrdinal < 0 || (source.access !== undefined && isReachedByCopies(context, source))
   callInContext(context.handle)
   if (isDirect) {

@@ -25,40 +25,40 @@ import { downloadNow, queueDownload, queueUpload, uploadNow } from './hostCopy.j
 import type { PinnedBuffer } from './pinnedBuffer.js'
 import { checkSource, checkTarget } from './typed.js'
 
-/** Where an operation is queued. */
+/** Options for queued operations. */
 export interface QueueOptions {
   /**
-   * A stream of any package, its handle, or `null` for the default stream. Default: that of `Stream.use`, else the
-   * default stream.
+   * A stream of any package, its handle, or `null` for the default stream. Default: the stream of `Stream.use`, else
+   * the default stream.
    */
   readonly stream?: StreamArgument | undefined
 }
 
 const requireQueueOptions = optionsChecker<QueueOptions>({ stream: true })
 
-/** What device memory can be filled from: an array, page-locked memory, or device memory of any device and package. */
+/** Source of a copy to device memory: an array, page-locked memory, or device memory of any device and package. */
 export type CopySource<E extends ElementType> = ElementInputOf<E> | HostArrayOf<E> | MemoryLike
 
-/** What device memory can be read into: a typed array or page-locked memory. */
+/** Target of a copy from device memory: a typed array or page-locked memory. */
 export type CopyTarget<E extends ElementType> = HostArrayOf<E> | PinnedBuffer<E>
 
-/** What is written to device memory and read from it. */
+/** Copies and fills of device memory. */
 export abstract class DeviceTransfers<E extends ElementType = DType> extends Resource implements MemoryLike {
   abstract readonly dtype: E
   abstract readonly length: number
   abstract readonly byteLength: number
   abstract readonly context: Context
   abstract readonly [memoryProtocol]: MemoryRange
-  /** @internal What is pending on the memory that a view looks into, as it was last read; undefined for most. */
+  /** @internal Pending work on the viewed memory, as last read; usually undefined. */
   abstract readonly _pending: Producer | undefined
 
-  /** @internal The address, or DisposedError. */
+  /** @internal Returns the address. @throws DisposedError */
   abstract _use(): bigint
   /** @internal */
   abstract _rangeOfLike(source: unknown): MemoryRange | undefined
 
   /**
-   * Queues the writing of one value to every element (`cuMemsetD8Async` … `cuMemsetD32Async`, `cudaMemsetAsync`).
+   * Queues a fill of every element with one value (`cuMemsetD8Async` … `cuMemsetD32Async`, `cudaMemsetAsync`).
    * @throws TypeError, RangeError for a value that the element type cannot hold; DisposedError, StatusError
    */
   fill(value: ElementValue<E>, options?: QueueOptions): this {
@@ -66,20 +66,25 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
     return this
   }
 
-  /** Writes one value to every element and blocks until it is done. @throws as {@link fill} */
+  /** Fills every element with one value and blocks until the fill completes. @throws as {@link fill} */
   fillSync(value: ElementValue<E>, options?: QueueOptions): this {
     this.context._call('streamSynchronize', queueFillOf(this, value, options, 'DeviceBuffer.fillSync'))
     return this
   }
 
   /**
-   * Queues a copy of the whole of `source`, which must be as long as this memory; use `slice` for parts
-   * (`cuMemcpyHtoDAsync`, `cuMemcpyDtoDAsync`, `cuMemcpyPeerAsync`, `cudaMemcpyAsync`, `cudaMemcpyPeerAsync`). A host
-   * array, page-locked or not, must stay as it is until the copy has ended, as `stream.synchronize()` tells: what
-   * arrives of one that is changed or detached before is undefined. It is kept alive until then. Device memory may be
-   * another device's, with or without peer access.
-   * @throws TypeError for another dtype; RangeError for another length, or a source that overlaps this memory without
-   * being the same; DisposedError, StatusError
+   * Queues a copy from `source`, which must have this memory's length. Use `slice` for parts (`cuMemcpyHtoDAsync`,
+   * `cuMemcpyDtoDAsync`, `cuMemcpyPeerAsync`, `cudaMemcpyAsync`, `cudaMemcpyPeerAsync`).
+   *
+   * Do not change or detach a host array, page-locked or not, until the copy completes (see `stream.synchronize()`):
+   * otherwise the copied data is undefined. The copy keeps the array alive. Device memory can belong to another device,
+   * with or without peer access.
+   * @throws TypeError for another dtype; RangeError for another length, or a source that partly overlaps this memory;
+   * DisposedError, StatusError
+   *
+   * @example
+   * x.copyFrom(new Float32Array(x.length), { stream })
+   * x.slice(0, 4).copyFrom(y.slice(4, 8), { stream })
    */
   copyFrom(source: CopySource<E>, options?: QueueOptions): this {
     const api = 'DeviceBuffer.copyFrom'
@@ -93,7 +98,7 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
     return this
   }
 
-  /** Like {@link copyFrom}, and blocks until the copy has ended. */
+  /** Copies like {@link copyFrom} and blocks until the copy completes. */
   copyFromSync(source: CopySource<E>, options?: QueueOptions): this {
     const api = 'DeviceBuffer.copyFromSync'
     const { context } = this
@@ -110,21 +115,28 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
   }
 
   /**
-   * Queues a copy into host memory as long as this memory and resolves with it when the data is there.
-   * @throws TypeError for an array of another type, RangeError for another length, DisposedError, StatusError.
+   * Queues a copy into host memory of the same length. Resolves with the host memory when the data has arrived.
+   * @throws TypeError for an array of another type, RangeError for another length; DisposedError, StatusError
+   *
+   * @example
+   * const result = new Float32Array(x.length)
+   * await x.copyTo(result, { stream })
    */
   copyTo<T extends CopyTarget<E>>(target: T, options?: QueueOptions): Promise<T> {
     return download(this, target, options, 'DeviceBuffer.copyTo')
   }
 
-  /** Copies into host memory as long as this memory and blocks until the data is there. @throws as {@link copyTo} */
+  /** Copies into host memory of the same length and blocks until the data has arrived. @throws as {@link copyTo} */
   copyToSync<T extends CopyTarget<E>>(target: T, options?: QueueOptions): T {
     downloadAndWait(this, target, options, 'DeviceBuffer.copyToSync')
     return target
   }
 
   /**
-   * Resolves with the elements as they are when the stream gets there: in a fresh typed array, or as a list of structs.
+   * Reads the elements in stream order. Resolves with a new typed array, or with a list of structs.
+   *
+   * @example
+   * const elements = await x.toArray({ stream })
    */
   toArray(options?: QueueOptions): Promise<ElementArrayOf<E>> {
     const { dtype } = this
@@ -135,7 +147,7 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
       : copied.then((array) => elementsFrom(array, dtype))
   }
 
-  /** Like {@link toArray}, and blocks until the stream gets there. */
+  /** Reads the elements like {@link toArray} and blocks until they have arrived. */
   toArraySync(options?: QueueOptions): ElementArrayOf<E> {
     const array = arrayFor(this.dtype, this.length)
     downloadAndWait(this, array as HostArrayOf<E>, options, 'DeviceBuffer.toArraySync')
@@ -143,7 +155,7 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
   }
 }
 
-// Functions, not private methods: those would make each buffer dearer.
+// These are functions, because private methods would make each buffer more expensive.
 
 function sourceFor<E extends ElementType>(
   to: DeviceTransfers<E>,
@@ -201,14 +213,14 @@ function elementsFrom<E extends ElementType>(array: ArrayBufferView, dtype: E): 
   return (typeof dtype === 'string' ? array : dtype.decode(array)) as ElementArrayOf<E>
 }
 
-/** The stream an operation is queued on; a TypeError for a stream where options are meant. */
+/** Returns the stream of an operation. @throws TypeError for a stream in place of options */
 function queueOf(memory: DeviceTransfers<ElementType>, options: QueueOptions | undefined, api: string): StreamQueue {
   return queueFor(memory.context, options === undefined ? undefined : streamIn(options, api), api)
 }
 
 /**
- * The address of memory that is used next, on a queue that waits for what is pending on it. Asked when all else is
- * known: a getter of the arguments may have disposed of the memory.
+ * Returns the memory's address and makes the queue wait for pending work on the memory. Called last, because a getter
+ * of the arguments may have disposed of the memory.
  */
 function useBehind(memory: DeviceTransfers<ElementType>, queue: StreamQueue): bigint {
   const address = memory._use()
@@ -216,7 +228,7 @@ function useBehind(memory: DeviceTransfers<ElementType>, queue: StreamQueue): bi
   return address
 }
 
-/** As in `LaunchShape.set`: after the property was read, its keys are counted. */
+/** Reads the `stream` option, then counts the keys, like `LaunchShape.set`. */
 function streamIn(options: QueueOptions, api: string): StreamArgument | undefined {
   let stream: StreamArgument | undefined
   try {

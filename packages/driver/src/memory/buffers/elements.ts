@@ -13,8 +13,8 @@ import {
 import { bytesOfElement } from './elementType.js'
 
 /**
- * What one element is in JavaScript: a number, a bigint too for 64-bit integers, `[real, imaginary]`, an object with
- * the fields of a struct, a list with the values of an array or a tuple.
+ * One element in JavaScript: a number, a bigint for 64-bit integers, `[real, imaginary]`, an object with a struct's
+ * fields, or a list with the values of an array or a tuple.
  */
 export type ElementValue<E extends ElementType = DType> = E extends CompoundType
   ? CompoundInputOf<E>
@@ -68,8 +68,8 @@ const writers: { readonly [D in DType]: Writer } = {
 }
 
 /**
- * Writes one element in the byte order of the device, which is little-endian.
- * @throws TypeError when the value is of the wrong kind, RangeError when it does not fit.
+ * Writes one element in the little-endian byte order of the device.
+ * @throws TypeError for a value of the wrong kind, RangeError for a value that does not fit
  */
 export function writeElement(
   view: DataView,
@@ -94,13 +94,13 @@ function writeCompound(
   naming(api, name, () => type.write(view, value as never, offset))
 }
 
-/** Structs, arrays and tuples given as a list, in the bytes that hold them. Everything else is what it is. */
+/** Encodes a list of structs, arrays or tuples as bytes. Returns other values unchanged. */
 export function structBytes<T>(values: T, type: ElementType, api: string, name: string): T | ArrayBufferView {
   if (typeof type === 'string' || !Array.isArray(values)) return values
   return naming(api, name, () => type.encodeArray(values))
 }
 
-/** What a struct refuses names its field alone: the function and its parameter come before it. */
+/** Adds the function and its parameter to a struct's error, which names only the field. */
 function naming<T>(api: string, name: string, encode: () => T): T {
   try {
     return encode()
@@ -110,33 +110,33 @@ function naming<T>(api: string, name: string, encode: () => T): T {
   }
 }
 
-/** Whether all bytes of an element are zero, as of the number 0 in every type that takes it. */
+/** Whether all bytes of an element are zero. True for the number 0 in types that accept it. */
 export function isZero(type: ElementType, value: unknown): boolean {
   if (value !== 0 || !Object.is(value, 0) || typeof type !== 'string') return false
   return type !== 'bool' && type !== 'complex64' && type !== 'complex128'
 }
 
-/** By number of bytes: where the element of a dtype is put together. Making them takes longer than many a call. */
+/** Views for encoding one element, by number of bytes. Creating a view takes longer than many calls. */
 const dtypeElements: (DataView | undefined)[] = []
 
-/** What was asked for last: a program mostly fills with the same number again. */
+/** The last request. Programs usually fill with the same number again. */
 let lastType: ElementType | undefined
 let lastValue: number | undefined
 let lastElement: DataView
 
-/** The bytes of one element. They are good until the next call: it has to be used at once. */
+/** Returns the bytes of one element, valid until the next call. */
 export function elementBytes(type: ElementType, value: unknown, api: string, name: string): DataView {
-  // Of two zeros that are alike one may have a sign.
+  // 0 and -0 are equal but have different bytes.
   if (type === lastType && value === lastValue && value !== undefined && value !== 0) return lastElement
   const size = bytesOfElement(type)
-  // The fields of a struct may have getters, which may come here again.
+  // A getter of a struct may call this function again.
   const view =
     typeof type === 'string'
       ? (dtypeElements[size] ??= new DataView(new ArrayBuffer(size)))
       : new DataView(new ArrayBuffer(size))
   writeElement(view, 0, type, value, api, name)
   lastType = type
-  // Whatever else it is, what is known of the room for its elements is so no more.
+  // Only numbers are remembered. Any other value invalidates the remembered bytes.
   lastValue = typeof value === 'number' ? value : undefined
   lastElement = view
   return view

@@ -5,15 +5,15 @@ import { check, Status } from '../../core/errors.js'
 import { type U64Halves, u64Of } from '../../core/u64Halves.js'
 
 /**
- * Queues the writing of `count` copies of an element (`cuMemsetD8Async` … `cuMemsetD32Async`, `cudaMemsetAsync`).
- * libcudart only fills with bytes: other elements go through libcuda.
+ * Queues a fill with `count` copies of an element (`cuMemsetD8Async` … `cuMemsetD32Async`, `cudaMemsetAsync`).
+ * libcudart fills only with bytes, so other elements use libcuda.
  */
 export function queueFill(context: Context, stream: U64Halves, target: bigint, element: DataView, count: number): void {
   const size = element.byteLength
   if (isUniform(element)) {
     queueBytes(context, stream, target, element.getUint8(0), count * size)
   } else if (count === 0) {
-    return // CUDA has no fill of nothing
+    return // CUDA refuses an empty fill
   } else if (size === 2) {
     const status = cuMemsetD16AsyncUnchecked(context._halves, target, element.getUint16(0, true), count, stream)
     check(status, 'cuMemsetD16Async')
@@ -25,7 +25,7 @@ export function queueFill(context: Context, stream: U64Halves, target: bigint, e
   }
 }
 
-/** Queues the writing of one byte `byteLength` times. */
+/** Queues a fill of `byteLength` bytes with one byte. */
 export function queueBytes(
   context: Context,
   stream: U64Halves,
@@ -38,7 +38,7 @@ export function queueBytes(
   if (status !== Status.success) throw context._error(status, 'memsetD8Async')
 }
 
-/** Elements wider than CUDA's widest memset, as columns of 32-bit words, or of bytes, that are one element apart. */
+/** Fills with elements wider than CUDA's widest memset: one strided fill per 32-bit word or byte of the element. */
 function queueWideFill(
   context: Context,
   stream: CUstream,
@@ -61,7 +61,7 @@ function queueWideFill(
   })
 }
 
-/** Whether all bytes of an element are the same. */
+/** Whether all bytes of an element are equal. */
 function isUniform(element: DataView): boolean {
   if (element.byteLength === 4) {
     const word = element.getInt32(0, true)

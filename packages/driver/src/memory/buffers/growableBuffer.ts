@@ -19,15 +19,15 @@ import type { AllocationOptions } from '../vmm/properties.js'
 import { DeviceBuffer } from './deviceBuffer.js'
 import { nameOfType, requireElementType } from './elementType.js'
 
-/** How a growable buffer is made. */
+/** Options of a growable buffer. */
 export interface GrowableBufferOptions extends AllocationOptions {
-  /** Elements it can grow to. Addresses are reserved for all of them, memory is not. */
+  /** Maximum number of elements. The buffer reserves addresses for all of them, but no memory. */
   readonly maximumLength: number
-  /** Elements it has at first. Default: 0. */
+  /** Initial number of elements. Default: 0. */
   readonly length?: number | undefined
-  /** Bytes that it grows by at least. Default: the recommended granularity. */
+  /** Minimum growth in bytes. Default: the recommended granularity. */
   readonly stepBytes?: number | undefined
-  /** Further devices that may read and write it. */
+  /** Additional devices that can read and write the memory. */
   readonly sharedWith?: readonly MemoryPlace[] | undefined
 }
 
@@ -41,12 +41,12 @@ export const growableBufferKeys: OptionKeys<GrowableBufferOptions> = {
   compressible: true,
 }
 
-/** As much as addresses can be reserved for. */
+/** Maximum number of bytes for which addresses can be reserved. */
 const mostBytes = 2 ** 47
 
 /**
- * Typed memory of a device that grows and shrinks in place: the address never changes and nothing is copied, so kernels
- * that were told the address go on working.
+ * Typed device memory that grows and shrinks in place. The address never changes and nothing is copied, so addresses
+ * that kernels stored stay valid.
  *
  * @example
  * using cache = GrowableBuffer.reserve(device, 'f32', { maximumLength: 2 ** 30 }) // addresses alone
@@ -54,13 +54,13 @@ const mostBytes = 2 ** 47
  */
 export class GrowableBuffer<E extends ElementType = DType> extends Resource implements MemoryLike {
   protected readonly kind = 'GrowableBuffer'
-  /** The context whose memory it has. */
+  /** The context of the memory. */
   readonly context: Context
-  /** The type of its elements. */
+  /** Type of the elements. */
   readonly dtype: E
   readonly #range: GrowableRange
   readonly #bytes: number
-  /** Elements it can grow to: what was asked for, although addresses are reserved in whole pieces. */
+  /** Maximum number of elements as requested, although addresses are reserved in whole granules. */
   readonly maximumLength: number
   #view: DeviceBuffer<E> | undefined
 
@@ -75,8 +75,8 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
   }
 
   /**
-   * Reserves the addresses and makes the first elements.
-   * @throws RangeError, TypeError; StatusError when there are not as many
+   * Reserves the addresses and allocates the initial elements.
+   * @throws RangeError, TypeError; StatusError when there are not enough addresses or memory
    */
   static reserve<E extends ElementType>(
     owner: DeviceOrContext,
@@ -86,7 +86,7 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
     return GrowableBuffer._reserve(owner, dtype, options, 'GrowableBuffer.reserve')
   }
 
-  /** @internal The same for another function, which errors name. */
+  /** @internal Reserves the addresses. Errors name the function `api`. */
   static _reserve<E extends ElementType>(
     owner: DeviceOrContext,
     dtype: E,
@@ -114,12 +114,12 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
     }
   }
 
-  /** The device whose memory it has. */
+  /** The device of the memory. */
   get device(): Context['device'] {
     return this.context.device
   }
 
-  /** The first address; the same for ever. @throws DisposedError */
+  /** Address of the first element. It never changes. @throws DisposedError */
   get address(): bigint {
     this._requireAlive()
     return this.#range.address
@@ -130,20 +130,20 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
     return this.byteLength / this.#bytes
   }
 
-  /** Bytes of the elements it has now. */
+  /** Size of the current elements in bytes. */
   get byteLength(): number {
     return this.#range.byteLength
   }
 
-  /** Elements there is memory for now. */
+  /** Number of elements that fit in the current memory. */
   get capacity(): number {
     return Math.floor(this.#range.capacity / this.#bytes)
   }
 
   /**
-   * Grows or shrinks it to this many elements. New elements have no defined value. Shrinking gives memory back in whole
-   * pieces, on a native thread when the work of the device has ended.
-   * @throws RangeError above `maximumLength`; StatusError when memory is short, with nothing changed.
+   * Grows or shrinks the buffer to `length` elements. New elements are uninitialized. Shrinking frees whole granules on
+   * a native thread when the device's work completes.
+   * @throws RangeError above `maximumLength`; StatusError when memory is short, with nothing changed
    */
   resize(length: number): this {
     this._requireAlive()
@@ -152,9 +152,7 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
     return this
   }
 
-  /**
-   * Its elements as a buffer, for copies, fills and kernels. One that was taken before it shrank refuses to be used.
-   */
+  /** The elements as a buffer, for copies, fills and kernels. After a shrink, an earlier buffer throws on use. */
   get buffer(): DeviceBuffer<E> {
     this._requireAlive()
     this.#view ??= DeviceBuffer.view(this.context, this.#range, this.dtype, { length: this.length })

@@ -2,7 +2,7 @@ import { type DType, dtypeOf, type ElementType, isDetached, outOfRange, wrongTyp
 import { byteLengthOf } from '../../core/ranges/arrayBytes.js'
 import { bytesOfElement, nameOfType, storageOf } from './elementType.js'
 
-/** The dtypes of the typed arrays, by the name of their class. */
+/** The dtypes of typed arrays, by class name. */
 interface ArrayDTypes {
   Int8Array: 'i8'
   Uint8Array: 'u8'
@@ -18,12 +18,12 @@ interface ArrayDTypes {
   Float64Array: 'f64'
 }
 
-/** The dtype a typed array holds by its own class: `'f32'` for a `Float32Array`. */
+/** The dtype of a typed array's class: `'f32'` for a `Float32Array`. */
 export type DTypeOfArray<A> = A extends { readonly [Symbol.toStringTag]: infer N extends keyof ArrayDTypes }
   ? ArrayDTypes[N]
   : DType
 
-/** How dtypes without a typed array of their own are held on the host. */
+/** The host representation of dtypes without a typed array. */
 const heldAs: Partial<Record<DType, DType>> = {
   f16: 'u16',
   bf16: 'u16',
@@ -35,7 +35,7 @@ const heldAs: Partial<Record<DType, DType>> = {
 }
 
 /**
- * Refuses anything but a typed array that holds such elements: bits for the types JavaScript has not, bytes for
+ * Refuses values other than a typed array for these elements: bit patterns for types without a typed array, bytes for
  * structs.
  */
 export function requireArrayFor(
@@ -51,7 +51,7 @@ export function requireArrayFor(
   throw wrongType(api, name, `a ${storageOf(type).typedArray.name} to hold ${nameOfType(type)}`, array)
 }
 
-/** The number of such elements in a typed array. @throws RangeError when they are not whole */
+/** Returns the number of elements in a typed array. @throws RangeError for a fraction of an element */
 export function elementsIn(array: ArrayBufferView, type: ElementType, api: string, name: string): number {
   const bytes = bytesOfElement(type)
   const byteLength = byteLengthOf(array)

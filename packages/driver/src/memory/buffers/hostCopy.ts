@@ -15,18 +15,18 @@ import { copyInHostPool } from './hostPoolCopy.js'
 import { queuePinnedCopy } from './pinnedCopy.js'
 import { keptBytes, partBytes, type StagingBlock, StagingPool } from './staging.js'
 
-/** What this thread copies at once takes a tenth of a millisecond. */
+/** Maximum bytes that this thread copies at once, which takes 0.1 ms. */
 const mostAtOnce = 1024 * 1024
 
-/** Memory whose rows do not follow each other: it copies a piece of what its rows would be without gaps. */
+/** Memory with gaps between its rows. It copies a range as if its rows were contiguous. */
 export interface RowsInMemory {
-  /** Whose copies they are, for errors. */
+  /** Name of the object in errors. */
   readonly kind: string
   copyIn(context: Context, stream: CUstream, start: number, from: ArrayBufferView | bigint, byteLength: number): void
   copyOut(context: Context, stream: CUstream, start: number, to: ArrayBufferView | bigint, byteLength: number): void
 }
 
-/** Where a copy ends or begins on the device: an address, or rows. */
+/** Device side of a copy: an address, or rows. */
 export type CopyPlace = bigint | RowsInMemory
 
 function kindOf(place: CopyPlace): string {
@@ -73,7 +73,7 @@ function toHost(
   if (status !== Status.success) throw context._error(status, 'memcpyDtoHAsync')
 }
 
-/** Queues a copy to the device. The array must stay as it is until the copy has ended. */
+/** Queues a copy to the device. The array must not change until the copy completes. */
 export function queueUpload(context: Context, queue: StreamQueue, target: CopyPlace, source: ArrayBufferView): void {
   const byteLength = byteLengthOf(source)
   if (byteLength === 0) return
@@ -83,7 +83,7 @@ export function queueUpload(context: Context, queue: StreamQueue, target: CopyPl
     toDevice(context, queue._handle, target, source, byteLength)
     return
   }
-  // Nobody is told of its end: the next wait on the stream reports what went wrong.
+  // No caller awaits this copy. The next wait on the stream reports an error.
   if (pinned === undefined) {
     uploadStaged(context, queue, target, bytesOf(source))
     return
@@ -125,20 +125,20 @@ function uploadStaged(context: Context, queue: StreamQueue, target: CopyPlace, s
   queueUnobservedCopy(context, queue, copy, () => pool.give(block))
 }
 
-/** Bytes of a part: while the device is at one half of the block, threads are at the other. */
+/** Bytes per part. The device uses one half of the block while threads use the other. */
 const halfBlock = partBytes / 2
 
 function halfFor(block: StagingBlock, start: number): bigint {
   return block.address + BigInt(start % partBytes)
 }
 
-/** A copy of much memory through one block, whose halves the stream uses in turns. */
+/** A large copy through one block. The stream alternates between the block's halves. */
 interface CopyInParts {
   readonly context: Context
   readonly byteLength: number
   readonly block: StagingBlock
   readonly parts: StagedCopy
-  /** What the stream reads or writes: it stays reachable until the end. */
+  /** The stream's source or target. It stays reachable until the copy completes. */
   readonly memory: Uint8Array | NativeMemory
 }
 
@@ -155,7 +155,7 @@ function copyInParts(
       }
     },
     giveBack: () => {
-      // Before the end, which then has the last hold on it.
+      // Dispose of the memory before parts.end(), which releases the last reference to it.
       if (memory instanceof NativeMemory) memory.dispose()
       parts.end()
       held.length = 0
@@ -165,8 +165,8 @@ function copyInParts(
 }
 
 /**
- * Queues a copy to the host and resolves with `result` when the data is in `target`. A rejection that nobody awaits
- * does not end the process: the next wait on the stream reports it too.
+ * Queues a copy to the host. Resolves with `result` when the data is in `target`. An unawaited rejection does not end
+ * the process, because the next wait on the stream reports the error too.
  */
 export function queueDownload<T>(
   context: Context,
@@ -243,8 +243,8 @@ function downloadStaged<T>(
 }
 
 /**
- * So much page-locked memory would be made for this copy alone, on this thread. What the stream writes is memory of
- * ours: only this thread can tell that the array is still there.
+ * Copies to the host through one block. Page-locked memory for the whole copy would have to be allocated on this
+ * thread. The stream writes to memory of Shoal, because only this thread can check that the array still exists.
  */
 function downloadInParts<T>(
   context: Context,
@@ -270,12 +270,12 @@ function downloadInParts<T>(
     context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
   }
   const arrive = arrival(target, () => memory.bytes, context, result, kindOf(from))
-  // From here on it gives memory and block back where nothing writes there any more, also when it throws.
+  // From now on giveBack frees the memory and the block after the last write, also after an error.
   const { copy, giveBack } = copyInParts({ context, byteLength, block, parts, memory }, fromNext)
   return queueHostCopy(context, queue, copy, giveBack, arrive)
 }
 
-/** What is done with bytes that the stream has brought: they go on into the array of the program's. */
+/** Returns a callback that copies the received bytes into the program's array. */
 function arrival<T>(target: Uint8Array, arrived: () => Uint8Array, context: Context, result: T, kind: string) {
   return (status: number): T | Promise<T> => {
     requireArrived(context, status)
@@ -288,7 +288,7 @@ function requireArrived({ _cuda: cuda }: Context, status: number): void {
   if (status !== Status.success) throw cuda.error(status, 'cuEventQuery', 'while copyTo was waiting')
 }
 
-/** Copies to the device and waits for it: a plain copy may return before the last bytes have arrived. */
+/** Copies to the device and waits, because a plain copy may return before the last bytes have arrived. */
 export function uploadNow(context: Context, stream: CUstream, target: CopyPlace, source: ArrayBufferView): void {
   const byteLength = byteLengthOf(source)
   if (byteLength === 0) return
@@ -296,7 +296,7 @@ export function uploadNow(context: Context, stream: CUstream, target: CopyPlace,
   waitFor(context, stream)
 }
 
-/** Copies to the host and waits for it. */
+/** Copies to the host and waits. */
 export function downloadNow(context: Context, stream: CUstream, source: CopyPlace, target: ArrayBufferView): void {
   if (byteLengthOf(target) === 0) return
   toHost(context, stream, target, source, byteLengthOf(target))

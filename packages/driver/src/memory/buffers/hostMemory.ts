@@ -4,13 +4,13 @@ import { type ElementType, outOfRange } from '@shoal/types'
 import type { Context } from '../../core/context/context.js'
 import { type HostArrayOf, storageOf } from './elementType.js'
 
-/** @throws RangeError for more bytes than an `ArrayBuffer` can have */
+/** Checks that an `ArrayBuffer` can hold the bytes. @throws RangeError for more */
 export function requireViewable(byteLength: number, api: string): void {
   if (byteLength <= constants.MAX_LENGTH) return
   throw outOfRange(api, 'length', `of at most ${constants.MAX_LENGTH} bytes, the limit of an ArrayBuffer`, byteLength)
 }
 
-/** Host memory of a context as a typed array: what page-locked and managed memory have in common. */
+/** Host memory of a context as a typed array, for page-locked and managed memory. */
 export class ContextArray<E extends ElementType> {
   readonly array: HostArrayOf<E>
   readonly #view: HostView
@@ -22,7 +22,7 @@ export class ContextArray<E extends ElementType> {
     const { typedArray, arrayEntries } = storageOf(dtype)
     this.#view = view
     this.array = new typedArray(view.buffer, 0, length * arrayEntries) as HostArrayOf<E>
-    // Resetting the device frees the memory: no array may look into it after that.
+    // A device reset frees the memory, so the reset must detach the array.
     const weak = new WeakRef(view)
     this.#forget = context._beforeClose((reason) => {
       if (reason !== 'thread-end') weak.deref()?.detach()
@@ -35,7 +35,10 @@ export class ContextArray<E extends ElementType> {
     return this.#view.buffer
   }
 
-  /** What has to be called when nothing looks into the memory any more; holds neither this object nor the array. */
+  /**
+   * Returns a function that calls `free` when no array uses the memory any more. The function keeps neither this object
+   * nor the array alive.
+   */
   get releaser(): (free: () => void) => void {
     const { reach } = this.#view
     const forget = this.#forget
@@ -46,7 +49,8 @@ export class ContextArray<E extends ElementType> {
   }
 
   /**
-   * Empties the array, then calls `free`; later, where `buffer.transfer()` gave the memory to an array still in use.
+   * Detaches the array, then calls `free`. If `buffer.transfer()` moved the memory to an array in use, calls `free`
+   * later.
    */
   detach(): { readonly isReachable: boolean; whenUnreachable(free: () => void): void } {
     this.#forget()
@@ -59,7 +63,10 @@ export class ContextArray<E extends ElementType> {
   }
 }
 
-/** A moved buffer is out of reach: until it is collected, resetting the device would take memory away that is read. */
+/**
+ * Prevents a reset of the device while a moved buffer is readable, because the reset would free its memory. The moved
+ * buffer cannot be detached here; its collection ends the watch.
+ */
 function watchMoved(context: Context, { buffer, reach }: HostView): () => void {
   const { byteLength } = buffer
   const original = new WeakRef(buffer)

@@ -25,7 +25,7 @@ export function copyInHostPool(
   byteLength: number,
 ): number {
   const types = named.map((address) => memoryTypeOf(context, address))
-  // cuMemcpyAsync takes an unknown address for ordinary memory of this process.
+  // cuMemcpyAsync treats an unknown address as ordinary memory of this process.
   if (types.includes(undefined) || !types.includes(CUmemorytype.CU_MEMORYTYPE_HOST)) return Status.invalidValue
   callInContext(context._handle)
   return context._cuda.calls.memcpyAsync(addressFrom(to), addressFrom(from), byteLength, stream)
@@ -35,7 +35,7 @@ function addressFrom(place: ArrayBufferView | bigint): CUdeviceptr {
   return (typeof place === 'bigint' ? place : addressOf(place)) as CUdeviceptr
 }
 
-/** Undefined if the driver does not know the address. */
+/** Returns the type of memory; undefined if the driver does not know the address. */
 function memoryTypeOf(context: Context, address: bigint): number | undefined {
   const out = scratch()
   out.u32[0] = 0

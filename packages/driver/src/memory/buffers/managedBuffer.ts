@@ -41,39 +41,39 @@ import type { QueueOptions } from './deviceTransfers.js'
 import { type HostArrayOf, nameOfType, requireElementType } from './elementType.js'
 import { ContextArray } from './hostMemory.js'
 
-/** Who may use managed memory at first: every device, or the host until it is attached to a stream. */
+/** Initial users of managed memory: every device, or only the host until it is attached to a stream. */
 export type ManagedAttachment = 'global' | 'host'
 
-/** How managed memory is made. */
+/** Options of new managed memory. */
 export interface ManagedOptions {
-  /** Default: `'global'`. */
+  /** Initial users of the memory. Default: `'global'`. */
   readonly attach?: ManagedAttachment | undefined
 }
 
 export const managedKeys: OptionKeys<ManagedOptions> = { attach: true }
 
-/** Where managed memory is to be: a device, the host, or a NUMA node of the host. */
+/** Location of managed memory: a device, the host, or a NUMA node of the host. */
 export type ManagedPlace = DeviceLike | number | 'host' | HostNode
 
-/** What is said of how managed memory will be used. */
+/** Advice about the use of managed memory. */
 export type ManagedAdvice = 'readMostly' | 'preferredLocation' | 'accessedBy'
 
-/** What the driver keeps of advice and prefetches. */
+/** The driver's state of advice and prefetches. */
 export interface ManagedAttributes {
-  /** Whether it is mostly read, so that each device may have a copy. */
+  /** Whether the memory is mostly read, so that each device may have a copy. */
   readonly readMostly: boolean
-  /** Undefined where none was advised, or not the same for all of it. */
+  /** Preferred location; undefined if there is none, or if it differs within the memory. */
   readonly preferredLocation: MemoryLocation | undefined
-  /** Ordinals of devices; -1 is the host. */
+  /** Ordinals of the accessing devices; -1 is the host. */
   readonly accessedBy: readonly number[]
-  /** Where it was last prefetched to, as a whole; undefined where it was not. */
+  /** Location of the last prefetch of the whole memory; undefined without one. */
   readonly lastPrefetchLocation: MemoryLocation | undefined
 }
 
-/** `CUmemAttach_flags`, which libcudart has the same numbers of. */
+/** `CUmemAttach_flags`. libcudart uses the same numbers. */
 const attachments = { global: 1, host: 2, single: 4 } as const
 
-/** `CUmem_advise`: how each advice is given and taken back. The same numbers in libcudart. */
+/** `CUmem_advise`: the codes that give and withdraw each advice. libcudart uses the same numbers. */
 const advices: { readonly [A in ManagedAdvice]: readonly [give: number, takeBack: number] } = {
   readMostly: [1, 2],
   preferredLocation: [3, 4],
@@ -90,9 +90,10 @@ const {
 const largestView = 2 ** 32
 
 /**
- * Memory that moves between the host and the devices by itself (`cuMemAllocManaged`, `cudaMallocManaged`): a real
- * `ArrayBuffer` here, and device memory there. What work in flight writes is seen once that work has ended. dispose()
- * detaches the buffer.
+ * Memory that migrates between host and devices automatically (`cuMemAllocManaged`, `cudaMallocManaged`).
+ *
+ * The host sees it as a real `ArrayBuffer`, devices as device memory. The host sees a kernel's writes after the kernel
+ * completes. dispose() detaches the buffer.
  *
  * @example
  * using values = ManagedBuffer.allocate(device, 'f32', 1024)
@@ -103,17 +104,17 @@ const largestView = 2 ** 32
  */
 export class ManagedBuffer<E extends ElementType = DType> extends Resource implements MemoryLike {
   protected readonly kind = 'ManagedBuffer'
-  /** The type of its elements. */
+  /** Type of the elements. */
   readonly dtype: E
   /** Number of elements. */
   readonly length: number
-  /** Bytes of all elements. */
+  /** Size of all elements in bytes. */
   readonly byteLength: number
-  /** The context it was made in. */
+  /** The context that created the memory. */
   readonly context: Context
   readonly #address: bigint
   readonly #memory: ContextArray<E>
-  /** What ends its memory, where that is a variable of somebody else's. */
+  /** Ends the use of another owner's variable. */
   readonly #end: (() => void) | undefined
   #buffer: DeviceBuffer<E> | undefined
 
@@ -144,9 +145,9 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Managed memory for `length` elements, at least one; its contents are whatever was there.
-   * @throws FeatureNotSupportedError on devices where the host must not touch such memory while the device is busy,
-   * unless it is attached to the host; TypeError, RangeError, StatusError.
+   * Allocates uninitialized managed memory for `length` elements, at least one.
+   * @throws FeatureNotSupportedError when the host must not access such memory while the device is busy, unless the
+   * memory is attached to the host; TypeError, RangeError, StatusError
    */
   static allocate<E extends ElementType>(
     owner: DeviceOrContext,
@@ -173,7 +174,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     }
   }
 
-  /** @internal A managed variable; `end` is called when nothing looks into it any more. */
+  /** @internal Wraps a managed variable. Calls `end` when no array uses it any more. */
   static _ofVariable<E extends ElementType>(
     context: Context,
     dtype: E,
@@ -184,18 +185,18 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     return new ManagedBuffer(context, dtype, length, length * elementLayout(dtype).bytes, address, end)
   }
 
-  /** The device it was made for. */
+  /** The device of the memory. */
   get device(): Context['device'] {
     return this.context.device
   }
 
-  /** The address, the same on the host and the devices. @throws DisposedError */
+  /** The address, which is the same on the host and the devices. @throws DisposedError */
   get address(): bigint {
     this.#requireUsable()
     return this.#address
   }
 
-  /** The elements: reads and writes reach the memory itself. @throws DisposedError */
+  /** The elements. Reads and writes access the memory itself. @throws DisposedError */
   get array(): HostArrayOf<E> {
     this.#requireUsable()
     return this.#memory.array
@@ -207,7 +208,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     return this.#memory.buffer
   }
 
-  /** The elements as device memory, for copies, fills and kernels; until dispose(). */
+  /** The elements as device memory, for copies, fills and kernels. Valid until dispose(). */
   get memory(): DeviceBuffer<E> {
     this.#requireUsable()
     this.#buffer ??= DeviceBuffer.view(this.context, this, this.dtype, { length: this.length })
@@ -215,20 +216,20 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Says how the memory will be used (`cuMemAdvise`, `cudaMemAdvise`).
-   * @param place needed for all but `'readMostly'`.
-   * @throws TypeError, RangeError for what is no place; StatusError.
+   * Advises the driver about the use of the memory (`cuMemAdvise`, `cudaMemAdvise`).
+   * @param place required except for `'readMostly'`
+   * @throws TypeError, RangeError for an invalid place; StatusError
    */
   advise(advice: ManagedAdvice, place?: ManagedPlace): this {
     return this.#advise(advice, 0, place, 'ManagedBuffer.advise')
   }
 
-  /** Takes advice back (`cuMemAdvise`, `cudaMemAdvise`). @throws as {@link advise} */
+  /** Withdraws advice (`cuMemAdvise`, `cudaMemAdvise`). @throws as {@link advise} */
   unadvise(advice: ManagedAdvice, place?: ManagedPlace): this {
     return this.#advise(advice, 1, place, 'ManagedBuffer.unadvise')
   }
 
-  /** Queues the move of the memory to a device or to the host (`cuMemPrefetchAsync`, `cudaMemPrefetchAsync`). */
+  /** Queues the migration of the memory to a device or the host (`cuMemPrefetchAsync`, `cudaMemPrefetchAsync`). */
   prefetch(place: ManagedPlace, options: QueueOptions = {}): this {
     const api = 'ManagedBuffer.prefetch'
     requireOptions<QueueOptions>(options, api, { stream: true })
@@ -242,8 +243,8 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Attaches the memory, when the stream gets there, to that stream alone, to the host, or to all devices
-   * (`cuStreamAttachMemAsync`, `cudaStreamAttachMemAsync`).
+   * Attaches the memory to the stream alone, to the host, or to all devices, in stream order (`cuStreamAttachMemAsync`,
+   * `cudaStreamAttachMemAsync`).
    */
   attachTo(stream: Stream, attachment: ManagedAttachment | 'single' = 'single'): this {
     const api = 'ManagedBuffer.attachTo'
@@ -257,11 +258,11 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     return this
   }
 
-  /** What the driver keeps of advice and prefetches (`cuMemRangeGetAttribute`, `cudaMemRangeGetAttribute`). */
+  /** State of advice and prefetches (`cuMemRangeGetAttribute`, `cudaMemRangeGetAttribute`). */
   get attributes(): ManagedAttributes {
     const out = scratch()
     check(cuDeviceGetCount(out), 'cuDeviceGetCount')
-    // The list has room for every device and for the host.
+    // The list can hold every device and the host.
     const count = (out.i32[0] as number) + 1
     return {
       readMostly: this.#attribute(readMostly, 1)[0] !== 0,
@@ -288,7 +289,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     return { dtype: nameOfType(this.dtype), length: this.length, device: this.context.device.ordinal }
   }
 
-  /** Frees it (`cuMemFree`, `cudaFree`) when the work of the device has ended. */
+  /** Frees the memory when the device's work completes (`cuMemFree`, `cudaFree`). */
   protected release(): void {
     forgetLeak(this)
     const { context, byteLength } = this
@@ -338,7 +339,7 @@ function freeManaged(context: Context, address: bigint): void {
   afterCapture(what, () => context._releases.add(what, calls, () => context._removeChild()))
 }
 
-/** The bytes of a `CUmemLocation`. @throws TypeError, RangeError */
+/** Encodes a `CUmemLocation`. @throws TypeError, RangeError */
 export function managedLocation(place: ManagedPlace | undefined, api: string, name = 'place'): Uint8Array {
   if (typeof place === 'number' || isDeviceLike(place)) {
     const id = toDeviceOrdinal(place, api, name)

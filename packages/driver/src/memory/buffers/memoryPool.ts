@@ -52,7 +52,7 @@ import {
   reuseKeys,
 } from './poolTypes.js'
 
-/** `CUmemPool_attribute`, which `cudaMemPoolAttr` has the same numbers as. */
+/** `CUmemPool_attribute`. `cudaMemPoolAttr` uses the same numbers. */
 const attributes = {
   followEventDependencies: 1,
   opportunistic: 2,
@@ -64,31 +64,31 @@ const attributes = {
   usedHigh: 8,
 } as const
 
-/** Where a pool comes from: a borrowed one is left alone by dispose(). */
+/** Origin of a pool. dispose() does not destroy a borrowed pool. */
 type PoolOrigin = 'owned' | 'borrowed' | 'imported'
 
 /**
- * A pool of memory that streams allocate from and free to in their order.
+ * A pool of memory that streams allocate and free in stream order.
  *
  * @example
  * using pool = device.createMemoryPool()
- * pool.releaseThreshold = 2 ** 30 // keep a GiB instead of giving it back at each synchronization
+ * pool.releaseThreshold = 2 ** 30 // keep a GiB instead of releasing it at each synchronization
  * const buffer = pool.allocate(stream, 'f32', 1024)
  * buffer.disposeOn(stream)
  */
 export class MemoryPool extends Resource {
   protected readonly kind = 'MemoryPool'
-  /** The context of its device. */
+  /** The context of the pool's device. */
   readonly context: Context
   readonly #handle: CUmemoryPool
   readonly #handleTypes: readonly HandleKind[] | undefined
-  /** Undefined for a pool that is not ours to destroy. */
+  /** Undefined for a pool that this object must not destroy. */
   readonly #lifetime: PoolLifetime | undefined
-  /** The kind of memory it has. */
+  /** Kind of the pool's memory. */
   readonly memory: PoolMemory
   #wasExported = false
 
-  /** @param handleTypes kinds it can be exported as, where that is known. */
+  /** @param handleTypes export kinds of the pool, if known */
   private constructor(
     context: Context,
     handle: CUmemoryPool,
@@ -112,16 +112,16 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * Makes a pool on a device, or of host or managed memory for work of that device (`cuMemPoolCreate`,
+   * Creates a pool of a device's memory, or of host or managed memory for the device's work (`cuMemPoolCreate`,
    * `cudaMemPoolCreate`).
-   * @throws TypeError, RangeError; StatusError when the device cannot export as asked, or has no such pools;
+   * @throws TypeError, RangeError; StatusError when the device cannot export as requested, or has no such pools;
    * FeatureNotSupportedError for host and managed memory on an older driver
    */
   static create(owner: DeviceOrContext, options: MemoryPoolOptions = {}): MemoryPool {
     return MemoryPool._create(owner, options, 'MemoryPool.create')
   }
 
-  /** @internal The same for another function, which errors name. */
+  /** @internal Creates a pool. Errors name the function `api`. */
   static _create(owner: DeviceOrContext, options: MemoryPoolOptions, api: string): MemoryPool {
     const context = contextOf(owner, api)
     requireOptions(options, api, poolKeys)
@@ -142,7 +142,7 @@ export class MemoryPool extends Resource {
     return pool
   }
 
-  /** At first only the host can use a host's pool, but its memory is for work of the owner. */
+  /** Grants the owner access. By default only the host can use a host pool, but its memory is for the owner's work. */
   #grantOwner(api: string): void {
     const { memory, count } = writeGrants(resolveSameAccess(this.context, 'readWrite', api))
     try {
@@ -154,15 +154,15 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * The pool that came with the device (`cuDeviceGetDefaultMemPool`, `cudaDeviceGetDefaultMemPool`). dispose() leaves
-   * it alone.
+   * Returns the device's default pool (`cuDeviceGetDefaultMemPool`, `cudaDeviceGetDefaultMemPool`). dispose() does not
+   * destroy it.
    */
   static defaultOf(owner: DeviceOrContext): MemoryPool {
     return MemoryPool.#of(contextOf(owner, 'MemoryPool.defaultOf'), 'deviceGetDefaultMemPool')
   }
 
   /**
-   * The pool that streams of the device allocate from when none is named (`cuDeviceGetMemPool`,
+   * Returns the device's current pool, from which streams allocate by default (`cuDeviceGetMemPool`,
    * `cudaDeviceGetMemPool`).
    */
   static currentOf(owner: DeviceOrContext): MemoryPool {
@@ -176,8 +176,8 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * A pool of another owner, such as one of `@shoal/driver` for `@shoal/runtime`, as one of `owner`: the same handle.
-   * It is borrowed: the other object must live as long as this one is used.
+   * Wraps a pool of another owner, such as one of `@shoal/driver` for `@shoal/runtime`. Both objects have the same
+   * handle. The other object must live as long as this one is used.
    */
   static from(owner: DeviceOrContext, pool: MemoryPool): MemoryPool {
     const api = 'MemoryPool.from'
@@ -189,9 +189,10 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * A pool that another process exported (`cuMemPoolImportFromShareableHandle`,
-   * `cudaMemPoolImportFromShareableHandle`). Nothing can be allocated from it; {@link importPointer} takes what the
-   * other process allocated. The handle stays the caller's.
+   * Imports a pool from another process (`cuMemPoolImportFromShareableHandle`, `cudaMemPoolImportFromShareableHandle`).
+   *
+   * This process cannot allocate from the pool. {@link importPointer} imports the other process's allocations. The
+   * caller keeps owning the handle.
    */
   static import(owner: DeviceOrContext, handle: ShareableHandle<'pool'>): MemoryPool {
     const api = 'MemoryPool.import'
@@ -204,19 +205,19 @@ export class MemoryPool extends Resource {
     return new MemoryPool(context, imported, 'imported')
   }
 
-  /** The device whose memory it has, or whose work can use its memory. */
+  /** The device of the memory, or the device whose work can use the memory. */
   get device(): Context['device'] {
     return this.context.device
   }
 
-  /** The handle, the same for the driver and the runtime. @throws DisposedError */
+  /** The handle, which is the same for the driver and the runtime. @throws DisposedError */
   get handle(): CUmemoryPool {
     this._requireAlive()
     this.context._requireAlive()
     return this.#handle
   }
 
-  /** Bytes that stay with the pool when the device is synchronised; more go back to the system. Default: 0. */
+  /** Bytes that the pool keeps at a synchronization. Memory beyond this returns to the system. Default: 0. */
   get releaseThreshold(): number {
     return this.#get(attributes.releaseThreshold)
   }
@@ -229,7 +230,7 @@ export class MemoryPool extends Resource {
     this.#set(attributes.releaseThreshold, value)
   }
 
-  /** Bytes the pool has from the system. */
+  /** Bytes that the pool has from the system. */
   get reserved(): PoolUsage {
     return this.#usage(attributes.reservedCurrent, attributes.reservedHigh)
   }
@@ -239,13 +240,13 @@ export class MemoryPool extends Resource {
     return this.#usage(attributes.usedCurrent, attributes.usedHigh)
   }
 
-  /** Sets both high-water marks to what is there now. */
+  /** Resets both high-water marks to the current values. */
   resetHighWaterMarks(): void {
     this.#set(attributes.reservedHigh, 0n)
     this.#set(attributes.usedHigh, 0n)
   }
 
-  /** When freed memory may go to another stream. */
+  /** Conditions for the reuse of freed memory by another stream. */
   get reuse(): ReusePolicy {
     return {
       followEventDependencies: this.#get(attributes.followEventDependencies) !== 0,
@@ -254,7 +255,7 @@ export class MemoryPool extends Resource {
     }
   }
 
-  /** Changes what is named and leaves the rest. */
+  /** Changes the given conditions and keeps the others. */
   setReuse(policy: Partial<ReusePolicy>): void {
     const api = 'MemoryPool.setReuse'
     requireOptions(policy, api, reuseKeys, 'policy')
@@ -268,19 +269,16 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * Gives memory back to the system until at most this many bytes are kept. Memory that was freed on a stream counts
-   * once a wait of the driver itself has seen that work end: `stream.synchronizeSync()` or a wait for the device, not
-   * `stream.synchronize()`, which only asks about an event.
+   * Returns memory to the system until the pool keeps at most `bytesToKeep` bytes. Memory that a stream freed counts
+   * only after the driver has waited for that work: with `stream.synchronizeSync()` or a device wait.
+   * `stream.synchronize()` is not such a wait, because it only queries an event.
    */
   trimTo(bytesToKeep = 0): void {
     requireInteger(bytesToKeep, 'MemoryPool.trimTo', 'bytesToKeep', 0)
     this.context._call('memPoolTrimTo', this.handle, bytesToKeep)
   }
 
-  /**
-   * Lets further devices use what is allocated from the pool, or takes that back (`cuMemPoolSetAccess`,
-   * `cudaMemPoolSetAccess`).
-   */
+  /** Sets the access of additional devices to the pool's memory (`cuMemPoolSetAccess`, `cudaMemPoolSetAccess`). */
   setAccess(places: MemoryPlace | readonly MemoryPlace[], access: MemoryAccess): void {
     const { handle } = this
     const { memory, count } = writeGrants(resolveSameAccess(places, access, 'MemoryPool.setAccess'))
@@ -288,7 +286,7 @@ export class MemoryPool extends Resource {
     if (access === 'none') forgetReach()
   }
 
-  /** What a device may do with what is allocated from the pool (`cuMemPoolGetAccess`, `cudaMemPoolGetAccess`). */
+  /** Returns a device's access to the pool's memory (`cuMemPoolGetAccess`, `cudaMemPoolGetAccess`). */
   getAccess(place: MemoryPlace): MemoryAccess {
     const { handle } = this
     const { type, id } = resolvePlace(place, 'MemoryPool.getAccess', 'place')
@@ -299,8 +297,8 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * A handle another process can import (`cuMemPoolExportToShareableHandle`, `cudaMemPoolExportToShareableHandle`).
-   * Default: the platform's own kind. It is the caller's to dispose of.
+   * Exports the pool as a handle for another process (`cuMemPoolExportToShareableHandle`,
+   * `cudaMemPoolExportToShareableHandle`). Default: the platform's own kind. The caller disposes of the handle.
    */
   export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'pool'> {
     const { handle, context } = this
@@ -314,7 +312,7 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * Makes it the pool that streams of its device allocate from (`cuDeviceSetMemPool`, `cudaDeviceSetMemPool`).
+   * Makes this pool the current pool of its device (`cuDeviceSetMemPool`, `cudaDeviceSetMemPool`).
    * @throws TypeError for a pool of host or managed memory
    */
   setCurrent(): void {
@@ -328,7 +326,7 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * Memory from this pool that work queued on `stream` can use, and that is freed on it (`cuMemAllocFromPoolAsync`,
+   * Allocates memory that `stream` can use at once and that is freed on it (`cuMemAllocFromPoolAsync`,
    * `cudaMallocFromPoolAsync`).
    */
   allocate<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
@@ -341,7 +339,7 @@ export class MemoryPool extends Resource {
     )
   }
 
-  /** Its memory lies in its own place, whatever the stream. @throws TypeError */
+  /** Checks the device's access, because the memory's location does not depend on the stream. @throws TypeError */
   #requireAccessOf(device: Context['device'], api: string): void {
     const { memory } = this
     if (memory === 'managed' || (memory === 'device' && device.ordinal === this.context.device.ordinal)) return
@@ -353,8 +351,7 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * What another process that has imported this pool opens the buffer with (`cuMemPoolExportPointer`,
-   * `cudaMemPoolExportPointer`).
+   * Exports a buffer for a process that has imported this pool (`cuMemPoolExportPointer`, `cudaMemPoolExportPointer`).
    */
   exportPointer<E extends DType>(buffer: DeviceBuffer<E>): PoolPointer<E> {
     const api = 'MemoryPool.exportPointer'
@@ -364,7 +361,7 @@ export class MemoryPool extends Resource {
       throw wrongType(api, 'buffer', 'of a dtype (reinterpret() it)', nameOfType(buffer.dtype))
     }
     const address = buffer.address as CUdeviceptr
-    // Drivers export pointers of a pool only once they have exported the pool.
+    // Drivers export pointers of a pool only after they have exported the pool.
     const [kind] = this.#handleTypes ?? []
     if (!this.#wasExported && kind !== undefined) this.export(kind).dispose()
     const out = scratch()
@@ -373,14 +370,14 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * The buffer that another process exported from this pool (`cuMemPoolImportPointer`, `cudaMemPoolImportPointer`).
-   * Dispose of it before the exporting process frees it.
+   * Imports a buffer that another process exported from this pool (`cuMemPoolImportPointer`,
+   * `cudaMemPoolImportPointer`). Dispose of the buffer before the exporting process frees it.
    */
   importPointer<E extends DType>(stream: Stream, pointer: PoolPointer<E>): DeviceBuffer<E> {
     const api = 'MemoryPool.importPointer'
     const { handle } = this
     const data = poolPointerBytes(pointer, api)
-    // Neither the driver nor what frees the memory would say that the stream is gone, or another device's.
+    // Check here, because neither the driver nor the release would report a disposed stream or one of another device.
     streamFor(this.context, requireStream(stream, api), api)
     return DeviceBuffer._allocateWith(pointer.dtype, pointer.length, api, (bytes) => {
       const out = scratch()
@@ -395,12 +392,12 @@ export class MemoryPool extends Resource {
     return { device: this.context.device.ordinal, ...kind, handle: this.#handle }
   }
 
-  /** @internal What memory from it counts at; undefined for a pool that nobody here destroys. */
+  /** @internal Counts the memory of the pool; undefined for a pool that this process does not destroy. */
   get _lifetime(): PoolLifetime | undefined {
     return this.#lifetime ?? PoolLifetime.of(this.#handle)
   }
 
-  /** Destroys it as soon as nothing allocated from it is left. The default pool stays. */
+  /** Destroys the pool when its last memory is freed. The default pool is never destroyed. */
   protected release(): void {
     if (this.#lifetime === undefined) return
     forgetLeak(this)
@@ -411,7 +408,7 @@ export class MemoryPool extends Resource {
     return { current: this.#get(current), high: this.#get(high) }
   }
 
-  // Three attributes are an int, the others 64 bits: both are read as 64 bits from zeroed memory.
+  // Three attributes are an int, the others have 64 bits. All are read as 64 bits from zeroed memory.
   #get(code: number): number {
     const out = scratch()
     out.u64[0] = 0n

@@ -3,13 +3,13 @@ import type { Context } from '../../core/context/context.js'
 import { releaseAfterFailure } from '../../core/lifetime.js'
 import { Stream } from '../../core/stream/stream.js'
 
-/** Memory that was made a moment ago. */
+/** Memory that was just allocated. */
 interface NewMemory {
   readonly context: Context
   dispose(): void
 }
 
-/** Writes to memory that nobody else knows yet, and waits for nobody's work but this. Disposes of it on failure. */
+/** Writes to new memory and waits only for this write. Disposes of the memory on failure. */
 export function startWith(memory: NewMemory, write: (stream: CUstream) => void): void {
   try {
     write(transferStream(memory.context).handle)
@@ -21,7 +21,7 @@ export function startWith(memory: NewMemory, write: (stream: CUstream) => void):
 
 const transferStreams = new WeakMap<Context, Stream>()
 
-/** A stream of our own for memory nobody else knows yet, so that making it waits for nobody's work. */
+/** Returns an internal stream for new memory, so that creating memory waits for no other work. */
 function transferStream(context: Context): Stream {
   let stream = transferStreams.get(context)
   if (stream === undefined) {

@@ -1,33 +1,33 @@
 const fourGiB = 2 ** 32
 
-/** Two addresses, to compare them without a bigint of their distance. */
+/** Two addresses, compared here without a bigint for their difference. */
 const ends = new BigUint64Array(2)
 const halves = new Uint32Array(ends.buffer)
 
-/** Rows and slices in memory, as copies have them. */
+/** Rows and slices in memory, as copies use them. */
 export interface RowsAt {
   readonly address: bigint
-  /** Bytes from row to row. */
+  /** Distance between rows in bytes. */
   readonly pitch: number
-  /** Rows from slice to slice. */
+  /** Number of rows per slice. */
   readonly rows: number
 }
 
-/** How much is copied: bytes of a row, rows and slices. */
+/** Size of a copy: bytes per row, rows and slices. */
 interface Size {
   readonly width: number
   readonly height: number
   readonly depth: number
 }
 
-/** @throws RangeError */
+/** Refuses a copy between overlapping memory. @throws RangeError */
 export function refuseOverlap(api: string, name: string): never {
   throw new RangeError(
     `${api}: ${name} must not overlap what the copy writes, because a device copies in any order; copy through other memory`,
   )
 }
 
-/** Refuses a copy whose ends share bytes, unless they are the same. @throws RangeError */
+/** Refuses a copy between memory that partly overlaps. Identical ranges are allowed. @throws RangeError */
 export function requireApart(to: bigint, from: bigint, byteLength: number, api: string, name = 'source'): void {
   ends[0] = to
   ends[1] = from
@@ -36,7 +36,7 @@ export function requireApart(to: bigint, from: bigint, byteLength: number, api: 
   if (distance !== 0 && distance < byteLength && -distance < byteLength) refuseOverlap(api, name)
 }
 
-/** The same for rows: rows that lie between those of the other end share nothing with them. @throws RangeError */
+/** Like {@link requireApart} for rows. Rows in the gaps of the other side do not overlap it. @throws RangeError */
 export function requireRowsApart(to: RowsAt, from: RowsAt, size: Size, api: string): void {
   const { width, height, depth } = size
   const distance = Number(to.address - from.address)
@@ -55,12 +55,12 @@ function sliceOf({ pitch, rows }: RowsAt): number {
   return pitch * rows
 }
 
-/** Bytes from the first to the last. */
+/** Returns the bytes from the first to the last. */
 function spanOf(side: RowsAt, { width, height, depth }: Size): number {
   return (depth - 1) * sliceOf(side) + (height - 1) * side.pitch + width
 }
 
-/** Whether bytes, counted from the first row, are of any row. They are no more than a row has. */
+/** Whether a byte range touches any row. It starts relative to the first row and has at most one row's bytes. */
 function touchesRow(start: number, end: number, side: RowsAt, { width, height, depth }: Size): boolean {
   const slice = sliceOf(side)
   const lastSlice = depth === 1 ? 0 : Math.min(Math.floor((end - 1) / slice), depth - 1)
@@ -74,16 +74,14 @@ function touchesRow(start: number, end: number, side: RowsAt, { width, height, d
   return false
 }
 
-/** A copy of a batch. */
+/** One copy of a batch. */
 interface Piece {
   readonly to: number
   readonly from: number
   readonly byteLength: number
 }
 
-/**
- * Refuses copies that read or write what another one writes, since those of a batch run in no order. @throws RangeError
- */
+/** Refuses copies that access another copy's target, because a batch runs in no order. @throws RangeError */
 export function requireNoRace(pieces: readonly Piece[], api: string): void {
   const order = pieces.map((_, index) => index).sort((one, other) => at(pieces, one).to - at(pieces, other).to)
   for (let place = 1; place < order.length; place += 1) {
@@ -93,7 +91,7 @@ export function requireNoRace(pieces: readonly Piece[], api: string): void {
   }
   for (const [index, { from, byteLength }] of pieces.entries()) {
     let [low, high] = [0, order.length]
-    // The first target that ends behind the source's start.
+    // Find the first target that ends after the source's start.
     while (low < high) {
       const middle = (low + high) >> 1
       const target = at(pieces, order[middle] as number)

@@ -31,21 +31,23 @@ import { ContextArray, requireViewable } from './hostMemory.js'
 
 const flags = { portable: 1, mapped: 2, writeCombined: 4 } as const
 
-/** How page-locked memory is made. */
+/** Options of new page-locked memory. */
 export interface PinnedOptions {
-  /** Page-locked for every context, not only the one it was made in. Default: true. */
+  /** Page-locks the memory for every context, not only for its own. Default: true. */
   readonly portable?: boolean | undefined
-  /** Kernels can read and write it at `deviceAddress`. Default: false. */
+  /** Lets kernels read and write the memory at `deviceAddress`. Default: false. */
   readonly mapped?: boolean | undefined
-  /** Faster to send to the device, very slow for the host to read. Default: false. */
+  /** Makes copies to the device faster, but reading by the host very slow. Default: false. */
   readonly writeCombined?: boolean | undefined
 }
 
 export const pinnedKeys: OptionKeys<PinnedOptions> = { portable: true, mapped: true, writeCombined: true }
 
 /**
- * Page-locked host memory (`cuMemHostAlloc`, `cudaHostAlloc`) as a real `ArrayBuffer`: copies between it and the device
- * do not block the thread and need no staging. dispose() detaches the buffer: its arrays become empty.
+ * Page-locked host memory as a real `ArrayBuffer` (`cuMemHostAlloc`, `cudaHostAlloc`).
+ *
+ * Copies between it and the device need no staging and do not block the thread. dispose() detaches the buffer: its
+ * arrays become empty.
  *
  * @example
  * using staging = PinnedBuffer.allocate(device, 'f32', 1024)
@@ -54,13 +56,13 @@ export const pinnedKeys: OptionKeys<PinnedOptions> = { portable: true, mapped: t
  */
 export class PinnedBuffer<E extends ElementType = DType> extends Resource implements MemoryLike, PinnedOwner {
   protected readonly kind = 'PinnedBuffer'
-  /** The context it was made in. */
+  /** The context that created the memory. */
   readonly context: Context
-  /** The type of its elements. */
+  /** Type of the elements. */
   readonly dtype: E
   /** Number of elements. */
   readonly length: number
-  /** Bytes of all elements. */
+  /** Size of all elements in bytes. */
   readonly byteLength: number
   readonly #address: bigint
   /** @internal */
@@ -90,7 +92,7 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
     if (byteLength === 0) return
     const memory = new ContextArray(context, address, byteLength, dtype, length)
     this.#memory = memory
-    // Keeps this object, and so the memory, alive as long as anybody has the ArrayBuffer.
+    // Keeps this object, and therefore the memory, alive while the ArrayBuffer is reachable.
     registerPinned(memory.buffer, this)
     context._addChild()
     const { releaser } = memory
@@ -101,7 +103,7 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
   }
 
   /**
-   * Page-locked memory for `length` elements; its contents are whatever was there (`cuMemHostAlloc`, `cudaHostAlloc`).
+   * Allocates uninitialized page-locked memory for `length` elements (`cuMemHostAlloc`, `cudaHostAlloc`).
    * @throws TypeError, RangeError; StatusError when there is not enough memory
    */
   static allocate<E extends ElementType>(
@@ -114,8 +116,8 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
   }
 
   /**
-   * A page-locked copy of an array. `dtype` says what the bits of the array mean, or which struct the objects of a list
-   * are; default: the array's own type. @throws as {@link allocate}
+   * Copies an array to new page-locked memory. `dtype` is the meaning of the array's bits, or the struct of the objects
+   * in a list. Default: the array's own type. @throws as {@link allocate}
    */
   static from<D extends DType>(
     owner: DeviceOrContext,
@@ -160,12 +162,12 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
     return new PinnedBuffer(context, dtype, length, byteLength, isMapped, address)
   }
 
-  /** The device it was made for. */
+  /** The device of the memory. */
   get device(): Context['device'] {
     return this.context.device
   }
 
-  /** The elements: reads and writes reach the memory itself. @throws DisposedError */
+  /** The elements. Reads and writes access the memory itself. @throws DisposedError */
   get array(): HostArrayOf<E> {
     this.#requireUsable()
     return this.#memory?.array ?? (arrayFor(this.dtype, 0) as HostArrayOf<E>)
@@ -183,7 +185,7 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
   }
 
   /**
-   * The address kernels use (`cuMemHostGetDevicePointer`, `cudaHostGetDevicePointer`).
+   * The address for kernels (`cuMemHostGetDevicePointer`, `cudaHostGetDevicePointer`).
    * @throws TypeError for memory that is not mapped; DisposedError
    */
   get deviceAddress(): CUdeviceptr {
@@ -209,7 +211,7 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
     }
   }
 
-  /** @internal A copy uses the memory: dispose() frees it only after the matching {@link _unhold}. */
+  /** @internal Keeps the memory for a copy: dispose() frees it only after the matching {@link _unhold}. */
   _hold(): void {
     this.#requireUsable()
     this.#holds += 1

@@ -8,7 +8,8 @@ import { copyInHostPool } from './hostPoolCopy.js'
 
 const fourGiB = 2 ** 32
 /**
- * Queues a copy between device memory and an array over page-locked memory, whose address is known. @throws StatusError
+ * Queues a copy between device memory and a typed array over page-locked memory with a known address. @throws
+ * StatusError
  */
 export function queuePinnedCopy(
   context: Context,

@@ -10,18 +10,19 @@ import { check, checkRelease } from '../../core/errors.js'
 import { processIsEnding } from '../../core/lifetime.js'
 import { scratch } from '../../core/native.js'
 
-/** Pools that this thread made or imported and has not destroyed yet. */
+/** Pools that this thread created or imported and has not destroyed yet. */
 const living = new Map<CUmemoryPool, PoolLifetime>()
 
 /**
- * How long a pool that is ours to destroy lives: until nobody has it any more and the last memory from it was given
- * back. Drivers take a destroy before that, too, and see to the rest themselves. That is relied on for memory alone
- * which streams took from the pool while it was the current one of its device: nobody counts that.
+ * The lifetime of an owned pool. It ends after dispose(), when the last memory of the pool is freed.
+ *
+ * Drivers accept an earlier destroy too and delay it themselves. Shoal relies on that only for memory that streams took
+ * while the pool was its device's current pool, because that memory is not counted.
  */
 export class PoolLifetime {
   readonly #context: Context
   readonly #handle: CUmemoryPool
-  /** Pieces of memory that came from it and were not given back. */
+  /** Number of pieces of memory from the pool that are not freed. */
   #uses = 0
   #isOver = false
 
@@ -32,23 +33,23 @@ export class PoolLifetime {
     living.set(handle, this)
   }
 
-  /** That of a pool, whichever object the memory comes through; none for a pool that is somebody else's. */
+  /** Returns the lifetime of a pool, independent of the pool's object; undefined if another owner has the pool. */
   static of(handle: CUmemoryPool): PoolLifetime | undefined {
     return living.get(handle)
   }
 
-  /** Memory came from it. */
+  /** Counts new memory of the pool. */
   addUse(): void {
     this.#uses += 1
   }
 
-  /** Such memory was given back, or queued to be. */
+  /** Called when memory of the pool was freed, or its free was queued. */
   endUse(): void {
     this.#uses -= 1
     this.#endIfUnused()
   }
 
-  /** Nobody can allocate from it any more. */
+  /** Ends allocation from the pool. */
   end(): void {
     this.#isOver = true
     try {
@@ -58,7 +59,7 @@ export class PoolLifetime {
     }
   }
 
-  /** A destroy would make the default pool the current one again at once, not with the last memory. */
+  /** Makes the default pool current now. The delayed destroy would do so only after the last memory is freed. */
   #restoreDefaultPool(): void {
     const context = this.#context
     if (processIsEnding() || context.disposed) return
@@ -73,7 +74,7 @@ export class PoolLifetime {
   #endIfUnused(): void {
     if (!this.#isOver || this.#uses > 0) return
     const context = this.#context
-    // After a reset another pool may have got the same handle.
+    // After a reset another pool may have the same handle.
     if (living.get(this.#handle) === this) living.delete(this.#handle)
     try {
       if (!processIsEnding()) destroyPool(context, this.#handle)
@@ -83,7 +84,10 @@ export class PoolLifetime {
   }
 }
 
-/** A pool outlives a reset. Without a context libcudart would make one, perhaps of another device. */
+/**
+ * Destroys a pool, which outlives a reset. libcudart needs a current context here: otherwise it would create one,
+ * perhaps of another device.
+ */
 function destroyPool(context: Context, pool: CUmemoryPool): void {
   if (context.disposed) checkRelease(cuMemPoolDestroy(pool), 'cuMemPoolDestroy')
   else context._release('memPoolDestroy', pool)

@@ -17,28 +17,28 @@ import type { HandleKind } from '../handles/handleKinds.js'
 import { decodeHandle, encodeHandle, handleBytes } from '../ipc/handleBytes.js'
 import { type ResolvedPlace, resolvePlace } from '../vmm/location.js'
 
-/** How a pool is made. */
+/** Options of a new memory pool. */
 export interface MemoryPoolOptions {
-  /** Kinds of handle the pool can be exported as. Default: none. */
+  /** Kinds of handle for exporting the pool. Default: none. */
   readonly handleTypes?: HandleKind | readonly HandleKind[] | undefined
-  /** The most it may hold, in bytes. Default: the driver's limit. */
+  /** Maximum memory of the pool in bytes. Default: the driver's limit. */
   readonly maximumBytes?: number | undefined
   /**
-   * Where its memory lies: on the device of the owner (default), in page-locked memory of the host, or of one NUMA node
-   * of the host. The owner can use host memory, too. Other devices need `setAccess`.
+   * Location of the memory: the owner's device (default), page-locked host memory, or one NUMA node of the host. The
+   * owner can use host memory too. Other devices need `setAccess`.
    */
   readonly location?: PoolLocation | undefined
   /**
-   * Whether its memory is managed: it moves to whoever uses it, and every device can use it. `location` is then where
-   * it prefers to be; default: nowhere. Default of `managed`: false.
+   * Makes the memory managed: it migrates to its user, and every device can use it. `location` is then the preferred
+   * location; by default there is none. Default of `managed`: false.
    */
   readonly managed?: boolean | undefined
 }
 
-/** Where a pool has its memory: on the device of its owner, on the host, or on one NUMA node of the host. */
+/** Location of a pool's memory: the owner's device, the host, or one NUMA node of the host. */
 export type PoolLocation = 'device' | 'host' | { readonly hostNode: number }
 
-/** What kind of memory a pool has. */
+/** Kind of a pool's memory. */
 export type PoolMemory = 'device' | 'host' | 'managed'
 
 export const poolKeys: OptionKeys<MemoryPoolOptions> = {
@@ -48,7 +48,7 @@ export const poolKeys: OptionKeys<MemoryPoolOptions> = {
   managed: true,
 }
 
-/** The memory of a pool, checked and as the driver has it. */
+/** A pool's checked memory options, encoded for the driver. */
 export interface ResolvedPoolMemory {
   readonly memory: PoolMemory
   readonly allocType: CUmemAllocationType
@@ -56,15 +56,15 @@ export interface ResolvedPoolMemory {
 }
 
 /**
- * First drivers with such pools, as `CudaVersion.value` has them. An older one would only answer that an argument is
- * wrong.
+ * First drivers with such pools, in the form of `CudaVersion.value`. An older driver would only report an invalid
+ * argument.
  */
 const firstVersions = { managed: 13_000, host: 13_000, hostNode: 12_020 } as const
 const { CU_MEM_ALLOCATION_TYPE_MANAGED: managedType, CU_MEM_ALLOCATION_TYPE_PINNED: pinnedType } = CUmemAllocationType
 const nowhere = { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_NONE, id: 0 } as const
 
 /**
- * The memory that the options ask for.
+ * Checks and encodes the memory options.
  * @throws TypeError, RangeError; FeatureNotSupportedError for a driver that is too old
  */
 export function resolvePoolMemory(context: Context, options: MemoryPoolOptions, api: string): ResolvedPoolMemory {
@@ -87,7 +87,7 @@ function resolveLocation(context: Context, location: PoolLocation = 'device', ap
   if (location === 'device') return resolvePlace(context, api, 'location')
   if (location !== 'host') {
     if (!isPlainObject(location)) throw wrongType(api, 'location', "'device', 'host' or { hostNode }", location)
-    // Drivers make no pool on the node of the calling thread, which may move.
+    // Drivers cannot create a pool on the calling thread's node, because the thread may move.
     if ((location.hostNode as unknown) === 'current') requireInteger('current', api, 'location.hostNode', 0, lastNode)
   }
   return resolvePlace(location, api, 'location')
@@ -108,13 +108,13 @@ function requireVersion(kind: keyof typeof firstVersions): void {
   })
 }
 
-/** When a pool may hand memory that was freed on one stream to another. All are true at first. */
+/** Conditions for reusing memory freed on one stream for another stream. All are true by default. */
 export interface ReusePolicy {
-  /** Where the other stream waits for an event of the first. */
+  /** Reuse if the other stream waits for an event of the first. */
   readonly followEventDependencies: boolean
-  /** Where the free has happened already, by chance. */
+  /** Reuse if the free has already completed. */
   readonly opportunistic: boolean
-  /** By making the other stream wait. */
+  /** Make the other stream wait for the free, then reuse. */
   readonly internalDependencies: boolean
 }
 
@@ -124,30 +124,30 @@ export const reuseKeys: OptionKeys<ReusePolicy> = {
   internalDependencies: true,
 }
 
-/** Bytes now, and the most there have been since the last reset of the high-water mark. */
+/** Current bytes, and the maximum since the last reset of the high-water mark. */
 export interface PoolUsage {
-  /** Bytes now. */
+  /** Current number of bytes. */
   readonly current: number
-  /** The most since the last reset. */
+  /** Maximum since the last reset. */
   readonly high: number
 }
 
-/** One allocation of a pool on its way to another process: 64 bytes, its length and its type. JSON can carry it. */
+/** A pool allocation that another process can import: 64 bytes, length and element type. It can be sent as JSON. */
 export interface PoolPointer<D extends DType = DType> {
-  /** Tells it from other handles that arrive as JSON. */
+  /** Identifies this kind of handle in JSON. */
   readonly type: 'pool-pointer'
-  /** The 64 bytes, base64. */
+  /** The 64 bytes in base64. */
   readonly data: string
-  /** The type of its elements. */
+  /** Type of the elements. */
   readonly dtype: D
   /** Number of elements. */
   readonly length: number
 }
 
-/** What a refusal to export a pointer is about. */
+/** Text of errors about refused pointer exports. */
 export const onlyItsOwn = 'the memory must be from this pool, and the pool made with handleTypes'
 
-/** The bytes of a pool pointer. @throws TypeError, RangeError for what is none. */
+/** Decodes the bytes of a pool pointer. @throws TypeError, RangeError for other values */
 export function poolPointerBytes(pointer: PoolPointer, api: string): Uint8Array {
   if (propertyOf(pointer, 'type') !== 'pool-pointer') {
     throw wrongType(api, 'pointer', 'what exportPointer() gave', pointer)
@@ -157,7 +157,7 @@ export function poolPointerBytes(pointer: PoolPointer, api: string): Uint8Array 
   return decodeHandle(pointer.data, api, 'pointer.data')
 }
 
-/** A pool pointer from the 64 bytes at the start of a buffer. */
+/** Creates a pool pointer from the first 64 bytes of a buffer. */
 export function poolPointerFrom<D extends DType>(buffer: ArrayBuffer, dtype: D, length: number): PoolPointer<D> {
   return { type: 'pool-pointer', data: encodeHandle(new Uint8Array(buffer, 0, handleBytes)), dtype, length }
 }

@@ -25,34 +25,34 @@ import { DeviceBuffer } from './deviceBuffer.js'
 import type { QueueOptions } from './deviceTransfers.js'
 import { requireApart, requireNoRace } from './overlap.js'
 
-/** One copy of many. */
+/** One copy of a batch. */
 export interface BatchedCopy {
-  /** Where to. */
+  /** Memory to write. */
   readonly target: MemoryLike
-  /** As long as the target. */
+  /** Memory to read, as long as the target. */
   readonly source: MemoryLike
 }
 
 const copyKeys: OptionKeys<BatchedCopy> = { target: true, source: true }
 const requireQueueOptions = optionsChecker<QueueOptions>({ stream: true })
 
-/** @internal What throws once it is gone. */
+/** @internal An object with a check that throws after dispose(). */
 interface Usable {
   _use(): unknown
 }
 
-/** @internal The function of C that queues them all, by its name. */
+/** @internal The C function that queues the batch, and its name. */
 export interface BatchCall {
   readonly name: string
   readonly queue: (stream: CUstream) => number
 }
 
-// CUmemcpyAttributes: the order of the source's reads, and no hints.
+// CUmemcpyAttributes: the source is read in stream order, without hints.
 const attributesBytes = 24
 const inStreamOrder = 1
 
 /**
- * Many copies that are queued by one call, checked and packed once; made by {@link prepareCopies} and
+ * A batch of copies, checked and packed once, that one call queues. Created by {@link prepareCopies} and
  * `prepareCopies3D`.
  */
 export class PreparedCopies extends PublicObject {
@@ -60,14 +60,14 @@ export class PreparedCopies extends PublicObject {
     return import.meta.url
   }
 
-  /** How many. */
+  /** Number of copies. */
   readonly count: number
   readonly #context: Context
   readonly #memories: readonly MemoryLike[]
   readonly #arrays: readonly Usable[]
   readonly #call: BatchCall
 
-  /** @internal @param memories that the copies read and write, and `arrays` as well. */
+  /** @internal @param memories memory that the copies use; `arrays` are used too */
   constructor(
     context: Context,
     count: number,
@@ -85,11 +85,11 @@ export class PreparedCopies extends PublicObject {
   }
 
   /**
-   * Queues all copies, in no order among each other, and returns at once (`cuMemcpyBatchAsync`,
-   * `cuMemcpy3DBatchAsync`).
-   * @param options `stream` must be given, here or by `Stream.use`: CUDA has no such call for the legacy default
-   * stream.
-   * @throws DisposedError when memory of one is gone; TypeError, StatusError; VersionTooOldError before CUDA 13.0
+   * Queues all copies and returns at once (`cuMemcpyBatchAsync`, `cuMemcpy3DBatchAsync`). The copies run in no
+   * particular order.
+   * @param options `stream` is required, here or through `Stream.use`: CUDA has no such call for the legacy default
+   * stream
+   * @throws DisposedError when a copy's memory is gone; TypeError, StatusError; VersionTooOldError before CUDA 13.0
    */
   launch(options: QueueOptions = {}): void {
     const api = 'PreparedCopies.launch'
@@ -105,7 +105,7 @@ export class PreparedCopies extends PublicObject {
   }
 
   #requireReady(memory: MemoryLike, stream: CUstream, api: string): void {
-    // The short way, which most memory goes.
+    // The fast path for most memory.
     if (memory instanceof DeviceBuffer && memory._addressIn(this.#context) !== undefined) return
     orderBehind(stream, this.#context.handle, toSpan(memory, api))
   }
@@ -120,10 +120,10 @@ export class PreparedCopies extends PublicObject {
 }
 
 /**
- * Checks and packs many copies, to be queued together by `launch({ stream })`: between device, page-locked and managed
- * memory, of any package.
- * @throws TypeError; RangeError for copies whose ends are not equally long or overlap, or that write what another copy
- * uses; DisposedError
+ * Checks and packs a batch of copies, which `launch({ stream })` queues together. The memory can be device, page-locked
+ * or managed memory of any package.
+ * @throws TypeError; RangeError for copies whose sides differ in length or overlap, or that write memory of another
+ * copy; DisposedError
  *
  * @example
  * const targetOf = (index: number) => cache.slice(index * n, (index + 1) * n)

@@ -15,7 +15,7 @@ import { Status } from '../../core/errors.js'
 import { scratch } from '../../core/native.js'
 import { toSpan } from '../../core/ranges/span.js'
 
-/** What would let a device use memory that it cannot use. */
+/** What a device lacks to use some memory. */
 type Missing = 'peer' | 'mapping' | 'pool'
 
 const hints: { readonly [M in Missing]: string } = {
@@ -24,24 +24,24 @@ const hints: { readonly [M in Missing]: string } = {
   pool: 'setAccess() of its pool grants it access',
 }
 
-/** Which context was last found to reach a memory, and in which epoch. */
+/** The context that was last found to reach a memory, and the epoch of that check. */
 export interface ReachCell {
   reachedBy: Reaching | undefined
   reachedIn: number
 }
 
 const cellKey: unique symbol = Symbol('reach')
-/** Of answers that others froze. */
+/** Cells for frozen answers of other owners. */
 const cells = new WeakMap<MemoryRange, ReachCell>()
 
-/** An answer of the memory protocol about memory that devices use by grants. It never changes. */
+/** Creates an immutable answer of the memory protocol for memory that devices use by grants. */
 export function grantedRange(range: Omit<MemoryRange, 'access' | 'version'>): MemoryRange {
   const cell: ReachCell = { reachedBy: undefined, reachedIn: accessEpoch.current }
   const answer: MemoryRange = { version: 0, ...range, access: 'granted' }
   return Object.freeze(Object.defineProperty(answer, cellKey, { value: cell }))
 }
 
-/** Of an answer that never changes; undefined for others. */
+/** Returns the cell of an immutable answer; undefined for others. */
 function cellOf(range: MemoryRange & { readonly [cellKey]?: ReachCell }): ReachCell | undefined {
   const cell = range[cellKey] ?? cells.get(range)
   if (cell !== undefined || !Object.isFrozen(range)) return cell
@@ -51,8 +51,8 @@ function cellOf(range: MemoryRange & { readonly [cellKey]?: ReachCell }): ReachC
 }
 
 /**
- * Checks that kernels of a context may use memory that is not plain memory of its own device: that may always be used.
- * The driver is asked, and an answer that allows the use is remembered in `cell` until some access ends.
+ * Checks that kernels of a context can use memory. The own device's plain memory always passes. For other memory, asks
+ * the driver, and caches a positive answer in `cell` until any access ends.
  * @throws TypeError
  */
 export function requireReach(
@@ -73,8 +73,8 @@ export function requireReach(
 }
 
 /**
- * What a graph checks at each launch so that a kernel still reaches memory. The key is the same for the same context
- * and memory.
+ * A graph's check, at each launch, that a kernel still reaches memory. The key is the same for the same context and
+ * memory.
  */
 export interface ReachNeed {
   readonly key: object
@@ -84,7 +84,7 @@ export interface ReachNeed {
 const launchApi = 'GraphExec.launch'
 const needKeys = new WeakMap<Reaching, WeakMap<object, object>>()
 
-/** The need of a kernel in a graph that takes memory; undefined for memory that its device may always use. */
+/** Returns a kernel's check for a memory argument; undefined for memory that its device can always use. */
 export function reachNeed(context: Reaching, argument: unknown): ReachNeed | undefined {
   const memory = propertyOf(argument, 'parameterType') === 'tensorMap' ? propertyOf(argument, 'memory') : argument
   if (!isMemoryLike(memory) || isOwn(context, toSpan(memory, launchApi))) return undefined
@@ -98,7 +98,7 @@ export function reachNeed(context: Reaching, argument: unknown): ReachNeed | und
   }
 }
 
-/** Whether copies in a context reach memory: plain memory of any device, and other memory with access. */
+/** Whether copies in a context reach memory: plain memory of any device, or other memory with access. */
 export function isReachedByCopies(context: Reaching, range: MemoryRange): boolean {
   const missing = isOwn(context, range)
     ? undefined
@@ -125,7 +125,7 @@ function missingFor(
   return undefined
 }
 
-/** {@link requireReach} for what the memory protocol answered. @throws TypeError */
+/** {@link requireReach} for an answer of the memory protocol. @throws TypeError */
 export function requireReachable(context: Reaching, range: MemoryRange, api: string, name: string): void {
   if (isOwn(context, range)) return
   requireReach(context, range, cellOf(range), api, name)
@@ -134,8 +134,8 @@ export function requireReachable(context: Reaching, range: MemoryRange, api: str
 const primaries = new Map<bigint, Reaching>()
 
 /**
- * For memory of the context's own device, which that device may use unless access to the memory is a matter of grants.
- * @throws TypeError when the device has no access.
+ * Checks memory of the context's own device. The device can use it, unless access to the memory depends on grants.
+ * @throws TypeError when the device has no access
  */
 export function requireGranted(context: bigint, ordinal: number, range: MemoryRange, api: string, name: string): void {
   if (range.access === undefined) return
@@ -145,12 +145,12 @@ export function requireGranted(context: bigint, ordinal: number, range: MemoryRa
   requireReachable(reaching, range, api, name)
 }
 
-/** Whether the device of a context may use all memory of a range as it is: plain memory of its own, or of the host. */
+/** Whether a context's device can use memory without checks: plain memory of its own or of the host. */
 export function isOwn(context: Reaching, { access, deviceOrdinal }: MemoryRange): boolean {
   return access === undefined && (deviceOrdinal < 0 || deviceOrdinal === context.device.ordinal)
 }
 
-/** Where the driver writes what it knows about an address. */
+/** Memory for the driver's answers about an address. */
 interface Answers {
   readonly codes: Uint32Array
   readonly pointers: BigUint64Array
@@ -167,7 +167,7 @@ const asked = [
 const hostMemory = 1n
 let answers: Answers | undefined
 
-/** The contexts, pools and mappings behind an address decide in ways of their own. */
+/** Returns what the context lacks. Contexts, pools and mappings each have different access rules. */
 function whatIsMissing(context: Reaching, address: bigint, deviceOrdinal: number): Missing | undefined {
   answers ??= makeAnswers()
   const { codes, pointers, memory } = answers
@@ -187,7 +187,7 @@ function whatIsMissing(context: Reaching, address: bigint, deviceOrdinal: number
   }
   const isMapped = mayUse((out, location) => cuMemGetAccess(out, location, address), own)
   if (isMapped !== undefined) return isMapped ? undefined : 'mapping'
-  // Memory that the driver does not know.
+  // The driver does not know this memory.
   return deviceOrdinal < 0 || deviceOrdinal === own || peerOrdinals(context).includes(deviceOrdinal)
     ? undefined
     : 'peer'
@@ -199,7 +199,7 @@ function makeAnswers(): Answers {
   return { codes: Uint32Array.from(asked), pointers, memory }
 }
 
-/** Whether a device may read or write; undefined where the driver does not answer. */
+/** Whether a device can read or write; undefined if the driver returns no answer. */
 function mayUse(ask: (out: NativeMemory, location: Uint8Array) => number, ordinal: number): boolean | undefined {
   const out = scratch()
   out.u64[0] = 0n

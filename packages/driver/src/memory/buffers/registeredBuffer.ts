@@ -22,37 +22,39 @@ import { halvesOf, type U64Halves } from '../../core/u64Halves.js'
 
 const flags = { portable: 1, mapped: 2, readOnly: 8 } as const
 
-/** How memory is registered. */
+/** Options of registered memory. */
 export interface RegisterOptions {
-  /** Page-locked for every context, not only the one it was registered in. Default: true. */
+  /** Page-locks the memory for every context, not only for its own. Default: true. */
   readonly portable?: boolean | undefined
-  /** Kernels can read and write it at `deviceAddress`. Default: false. */
+  /** Lets kernels read and write the memory at `deviceAddress`. Default: false. */
   readonly mapped?: boolean | undefined
-  /** Devices only read it. Default: false. */
+  /** Devices only read the memory. Default: false. */
   readonly readOnly?: boolean | undefined
 }
 
-/** The keys of {@link RegisterOptions}. */
+/** Keys of {@link RegisterOptions}. */
 export const registerKeys: OptionKeys<RegisterOptions> = { portable: true, mapped: true, readOnly: true }
 
 /**
- * An `ArrayBuffer` of the program's own, page-locked where it lies (`cuMemHostRegister`, `cudaHostRegister`): copies of
- * its typed arrays need no staging from then on, and `dispose()` leaves the buffer as it was. Locking takes about as
- * long as copying the memory once: for memory that is used many times. The buffer must not be transferred or resized
- * meanwhile. Dropped without `dispose()` it stays page-locked until the collector takes the `ArrayBuffer`, and warns.
+ * The program's own `ArrayBuffer`, page-locked in place (`cuMemHostRegister`, `cudaHostRegister`).
+ *
+ * Copies of its typed arrays then need no staging. `dispose()` unlocks the buffer and leaves its contents unchanged.
+ * Page-locking takes about as long as copying the memory once, so it pays off only for memory in repeated use. Do not
+ * transfer or resize the buffer while it is registered. Without `dispose()`, it stays page-locked until the collector
+ * frees the `ArrayBuffer`, and a warning appears.
  *
  * @example
- * const weights = new Float32Array(1 << 24) // filled by somebody else's code
+ * const weights = new Float32Array(1 << 24) // filled by other code
  * using registered = RegisteredBuffer.register(device, weights.buffer)
- * buffer.copyFrom(weights, { stream }) // as of a PinnedBuffer
+ * buffer.copyFrom(weights, { stream }) // as fast as from a PinnedBuffer
  */
 export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwner {
   protected readonly kind = 'RegisteredBuffer'
-  /** The context it was registered in. */
+  /** The context of the registration. */
   readonly context: Context
-  /** The memory. */
+  /** The registered memory. */
   readonly buffer: ArrayBuffer
-  /** Bytes. */
+  /** Size in bytes. */
   readonly byteLength: number
   readonly #address: bigint
   /** @internal */
@@ -84,7 +86,7 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
 
   /**
    * Page-locks a whole `ArrayBuffer`.
-   * @throws TypeError, RangeError for an empty one; StatusError where it is registered already
+   * @throws TypeError, RangeError for an empty one; StatusError when it is already registered
    */
   static register(owner: DeviceOrContext, buffer: ArrayBuffer, options: RegisterOptions = {}): RegisteredBuffer {
     const api = 'RegisteredBuffer.register'
@@ -103,7 +105,7 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
     return new RegisteredBuffer(context, buffer, address, isMapped, isReadOnly)
   }
 
-  /** The device it was registered for. */
+  /** The device of the registration. */
   get device(): Context['device'] {
     return this.context.device
   }
@@ -115,7 +117,7 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
   }
 
   /**
-   * The address kernels use (`cuMemHostGetDevicePointer`, `cudaHostGetDevicePointer`).
+   * The address for kernels (`cuMemHostGetDevicePointer`, `cudaHostGetDevicePointer`).
    * @throws TypeError for memory that is not mapped; DisposedError
    */
   get deviceAddress(): CUdeviceptr {
@@ -141,7 +143,7 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
     }
   }
 
-  /** @internal A copy uses the memory: dispose() unlocks it only after the matching {@link _unhold}. */
+  /** @internal Keeps the memory for a copy: dispose() unlocks it only after the matching {@link _unhold}. */
   _hold(): void {
     this.#requireUsable()
     this.#holds += 1
@@ -179,7 +181,7 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
   }
 }
 
-/** Whatever its prototype says: only a real one has its length asked so. */
+/** Whether a value is a real ArrayBuffer, whatever its prototype is. */
 function isArrayBuffer(value: unknown): value is ArrayBuffer {
   try {
     getByteLength.call(value as ArrayBuffer)
@@ -193,14 +195,17 @@ const getByteLength = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, 'by
   this: ArrayBuffer,
 ) => number
 
-/** The memory is freed with its thread: what is page-locked then would stay so, with whatever comes to lie there. */
+/**
+ * Returns a function that unregisters the memory. It also runs when the thread ends, because the thread's memory is
+ * freed then: the addresses would stay page-locked for whatever memory gets them next.
+ */
 function unregistering(context: Context, address: bigint): (buffer?: ArrayBuffer) => void {
   const what = 'A RegisteredBuffer'
   const forget = callAtThreadEnd(() => context._release('memHostUnregister', address))
   return (buffer) =>
     afterCapture(what, () =>
       context._releases.add(what, [context._releaseCall('memHostUnregister', address)], () => {
-        // Until here the buffer was to stay.
+        // Keep the buffer alive until here.
         void buffer
         forget()
         context._removeChild()

@@ -5,14 +5,14 @@ import { scratch } from '../../core/native.js'
 
 const portable = 1
 const smallest = 64 * 1024
-/** The largest block that is kept for later copies. */
+/** Maximum size of a block that is kept for later copies. */
 export const keptBytes = 64 * 1024 * 1024
 /**
- * Idle staging memory of a context: the largest block and smaller ones beside it. What was not used for longest goes
+ * Maximum idle staging memory of a context: the largest block and smaller ones. The least recently used block is freed
  * first.
  */
 const mostIdle = keptBytes + 32 * 1024 * 1024
-/** Much memory is copied through a block of so many bytes. One such is kept beside the others. */
+/** Size of the block for large copies. One such block is kept in addition. */
 export const partBytes = 4 * 1024 * 1024
 
 /** Page-locked memory between a JavaScript array and the device. */
@@ -24,8 +24,8 @@ export interface StagingBlock {
 }
 
 /**
- * Page-locked blocks for copies between the device and ordinary JavaScript memory. CUDA makes such a copy wait on the
- * calling thread; through page-locked memory it is truly asynchronous.
+ * Page-locked blocks for copies between the device and ordinary JavaScript memory. A direct CUDA copy would block the
+ * calling thread; a copy from or to page-locked memory is really asynchronous.
  */
 export class StagingPool {
   readonly #context: Context
@@ -47,7 +47,7 @@ export class StagingPool {
     })
   }
 
-  /** The pool of a context. */
+  /** Returns the pool of a context. */
   static of(context: Context): StagingPool {
     let pool = pools.get(context)
     if (pool === undefined) {
@@ -57,9 +57,9 @@ export class StagingPool {
     return pool
   }
 
-  /** A block of at least `byteLength` bytes. */
+  /** Takes a block of at least `byteLength` bytes. */
   take(byteLength: number): StagingBlock {
-    // A block too large to be kept needs no size that others may have too.
+    // A block that is too large to keep cannot be reused, so its size is not rounded up.
     const size = byteLength > keptBytes ? byteLength : Math.max(smallest, 2 ** Math.ceil(Math.log2(byteLength)))
     if (size === partBytes && this.#idleForParts !== undefined) {
       const block = this.#idleForParts
@@ -85,7 +85,7 @@ export class StagingPool {
     }
   }
 
-  /** Gives back a block that no copy uses any more. */
+  /** Returns a block that no copy uses any more. */
   give(block: StagingBlock): void {
     const size = block.bytes.length
     if (this.#context.disposed) return

@@ -6,20 +6,20 @@ import { scratch } from '../../core/native.js'
 import type { Stream } from '../../core/stream/stream.js'
 import { halvesOf, type U64Halves, u64Of } from '../../core/u64Halves.js'
 
-// Allocation and free on a stream without the checks of the generated functions, which this package has made already,
-// and without a bigint for the address: a program that allocates on streams does it all the time.
+// Allocating and freeing on a stream without the checks of the generated functions, which this package has already
+// made, and without a bigint for the address: programs that allocate on streams do it very often.
 
-/** Where an allocation leaves the address. */
+/** The cells for the address of an allocation. */
 let outCells: OwnedArrayOf<'i32'>
 let outAddress: U64Halves | undefined
 
 const fourGiB = 2 ** 32
 
-/** Where graphs have memory of their own, which a stream that is captured may free. */
+/** Addresses that graphs allocate. A captured stream may free them. */
 const ofGraphs = new Set<number>()
 const addressOf = (low: number, high: number): number => (high >>> 0) * fourGiB + (low >>> 0)
 
-/** Says what was allocated on a stream while this thread captures. */
+/** Registers an allocation on a stream while this thread captures. */
 export function noteAllocation(stream: Stream, low: number, high: number, byteLength: number): void {
   if (!isCaptured(stream.context, stream._handle)) return
   ofGraphs.add(addressOf(low, high))
@@ -27,21 +27,24 @@ export function noteAllocation(stream: Stream, low: number, high: number, byteLe
 }
 
 /**
- * Whether the driver would refuse to free memory on a stream now: it is none of a graph, and the stream is captured
- * into one.
+ * True while the stream is capturing and the captured graph did not allocate the memory. The driver refuses such a
+ * free.
  */
 export function isFreedLater(stream: Stream, low: number, high: number): boolean {
   return !ofGraphs.has(addressOf(low, high)) && isCaptured(stream.context, stream._handle)
 }
 
-/** Allocates (`cuMemAllocAsync`, `cudaMallocAsync`): the halves of the address, until the next call. */
+/**
+ * Allocates on a stream (`cuMemAllocAsync`, `cudaMallocAsync`). Returns the halves of the address, valid until the next
+ * call.
+ */
 export function allocateOn(stream: Stream, byteLength: number): OwnedArrayOf<'i32'> {
   const { context } = stream
   let status = allocateNow(stream, byteLength)
   if (status === Status.outOfMemory) status = context._withRoom(() => allocateNow(stream, byteLength), status)
   if (status !== Status.success) throw context._allocationError(status, 'memAllocAsync', byteLength)
   context._addChild()
-  // Asking takes the cells of the address.
+  // The capture query overwrites the cells of the address.
   if (isCapturing()) {
     const [low = 0, high = 0] = outCells
     noteAllocation(stream, low, high, byteLength)
@@ -59,7 +62,7 @@ function allocateNow({ context, _halves: handle, _callContext: current }: Stream
   return context._cuda.unchecked.memAllocAsync(current, outAddress, byteLength, handle)
 }
 
-/** Frees (`cuMemFreeAsync`, `cudaFreeAsync`), unless the memory went with its context or goes with the process. */
+/** Frees on a stream (`cuMemFreeAsync`, `cudaFreeAsync`), unless the context is gone or the process is ending. */
 export function freeOn(stream: Stream, low: number, high: number): void {
   const { context, _halves: handle, _callContext: current } = stream
   if (context.disposed || processIsEnding()) return

@@ -17,9 +17,9 @@ import { bytesOfElement, nameOfType, requireElementType } from './elementType.js
 import { requireArrayFor } from './hostArrays.js'
 import { PinnedBuffer } from './pinnedBuffer.js'
 
-/** Which part of another object's memory. */
+/** A part of another object's memory. */
 export interface ViewOptions {
-  /** Bytes from its start. Default: 0. */
+  /** Start of the part in bytes. Default: 0. */
   readonly byteOffset?: number | undefined
   /** Number of elements. Default: as many as fit. */
   readonly length?: number | undefined
@@ -27,14 +27,14 @@ export interface ViewOptions {
 
 export const viewKeys: OptionKeys<ViewOptions> = { byteOffset: true, length: true }
 
-/** Elements in memory: what a copy from or to it has to match. */
+/** Elements in memory, which a copy must match. */
 export interface Elements {
   readonly dtype: ElementType
   readonly length: number
   readonly byteLength: number
 }
 
-/** Where a view of another object's memory starts, and its length. @throws RangeError when it does not lie within. */
+/** Returns the address and the length of a view of another object's memory. @throws RangeError when it does not fit */
 export function viewOf(
   memory: MemoryLike,
   dtype: ElementType,
@@ -55,7 +55,7 @@ export function viewOf(
   return { address: first, length: requireInteger(length, api, 'length', 0, available) }
 }
 
-/** Of the memory that a view lies in part may have been given back. @throws RangeError */
+/** Checks that a view still lies in its memory, part of which may have been freed. @throws RangeError */
 export function requireWithin(range: MemoryRange, address: bigint, byteLength: number): void {
   const end = Number(address - range.address) + byteLength
   if (end > range.byteLength) {
@@ -63,7 +63,10 @@ export function requireWithin(range: MemoryRange, address: bigint, byteLength: n
   }
 }
 
-/** The elements from `start` up to, not including, `end`; negative numbers count from the end. */
+/**
+ * Returns the first element and the number of elements from `start` to before `end`. Negative numbers count from the
+ * end.
+ */
 export function sliceOf(start: number, end: number, length: number, api: string): { first: number; length: number } {
   if (Number.isInteger(start) && Number.isInteger(end) && start >= 0 && start <= end && end <= length) {
     return { first: start, length: end - start }
@@ -79,7 +82,7 @@ function boundary(value: number, name: string, length: number, api: string): num
   return index < 0 ? index + length : index
 }
 
-/** How many elements of another type the same bytes are. @throws RangeError when they do not fit. */
+/** Returns how many elements of another type the same bytes hold. @throws RangeError when they do not fit */
 export function reinterpretedLength(address: bigint, byteLength: number, dtype: ElementType, api: string): number {
   const { bytes, alignment } = requireElementType(dtype, api)
   if (byteLength % bytes !== 0) {
@@ -96,7 +99,10 @@ export function reinterpretedLength(address: bigint, byteLength: number, dtype: 
   return byteLength / bytes
 }
 
-/** What a copy reads: a typed array, page-locked memory as one, or memory of a device. It has to match the target. */
+/**
+ * Returns a copy's checked source: a typed array, also over page-locked memory, or device memory. It must match the
+ * target.
+ */
 export function checkSource(source: unknown, target: Elements, api: string): ArrayBufferView | MemoryRange {
   if (isInstance(source, PinnedBuffer)) return checkArray(source.array, target, api, 'source', source.dtype)
   if (ArrayBuffer.isView(source)) return checkArray(source, target, api, 'source')
@@ -109,7 +115,7 @@ export function checkSource(source: unknown, target: Elements, api: string): Arr
   return range
 }
 
-/** The array that a copy writes: a typed array, or page-locked memory as one. It has to match the source. */
+/** Returns a copy's checked target: a typed array, also over page-locked memory. It must match the source. */
 export function checkTarget(target: unknown, source: Elements, api: string): ArrayBufferView {
   if (isInstance(target, PinnedBuffer)) return checkArray(target.array, source, api, 'target', target.dtype)
   return checkArray(target, source, api, 'target')

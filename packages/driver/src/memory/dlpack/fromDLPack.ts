@@ -25,22 +25,21 @@ import { forgetLeak, processIsEnding, Resource, warnOnReject, watchForLeak } fro
 import { deviceTypeOf, dtypeOfWord, type TensorDeviceType } from './tensorTypes.js'
 import { DLPackCapsule } from './toDLPack.js'
 
-/** How a tensor of DLPack is read. */
+/** Options for reading a DLPack tensor. */
 export interface FromDLPackOptions {
   /**
-   * Whether the pointer is one to a `DLManagedTensorVersioned`. Default: what a capsule says; false for other pointers.
+   * Whether the pointer is a `DLManagedTensorVersioned`. Default: the capsule's own value; false for other pointers.
    */
   readonly versioned?: boolean | undefined
   /**
-   * The stream on which work that makes the contents may be pending: what uses the memory waits for it. Default:
-   * nothing is pending.
+   * The stream with pending work that produces the contents. Users of the memory wait for it. Default: no pending work.
    */
   readonly stream?: StreamLike | undefined
 }
 
 const keys: OptionKeys<FromDLPackOptions> = { versioned: true, stream: true }
 
-// Where things lie in the structs of DLPack's ABI.
+// Field offsets of DLPack's ABI.
 const plain = { bytes: 64, tensor: 0 } as const
 const withVersion = { bytes: 80, tensor: 32, flags: 24 } as const
 const mostDimensions = 64
@@ -61,8 +60,9 @@ interface Tensor {
 }
 
 /**
- * Memory of other code, from a tensor of DLPack: whatever takes memory takes it. `dispose()` calls the tensor's
- * deleter: wait for the work that uses the memory first. Made by {@link fromDLPack}.
+ * Memory of other code, from a DLPack tensor. Every function that takes memory accepts it.
+ *
+ * `dispose()` calls the tensor's deleter: first wait for the work that uses the memory. Created by {@link fromDLPack}.
  */
 export class DLPackTensor extends Resource implements MemoryLike {
   protected readonly kind = 'DLPackTensor'
@@ -82,17 +82,17 @@ export class DLPackTensor extends Resource implements MemoryLike {
     })
   }
 
-  /** Whose memory it is. */
+  /** Kind of memory. */
   get deviceType(): TensorDeviceType {
     return this.#tensor.deviceType
   }
 
-  /** Ordinal of the device that holds it; -1 for memory of the host. */
+  /** Ordinal of the memory's device; -1 for host memory. */
   get deviceOrdinal(): number {
     return this.#tensor.deviceOrdinal
   }
 
-  /** The type of its elements. */
+  /** Type of the elements. */
   get dtype(): DType {
     return this.#tensor.dtype
   }
@@ -102,7 +102,7 @@ export class DLPackTensor extends Resource implements MemoryLike {
     return this.#tensor.shape
   }
 
-  /** Steps in elements. */
+  /** Strides in elements. */
   get strides(): readonly number[] {
     return this.#tensor.strides
   }
@@ -128,11 +128,11 @@ export class DLPackTensor extends Resource implements MemoryLike {
     return { dtype, shape: `[${shape}]`, deviceType, deviceOrdinal }
   }
 
-  /** Calls the deleter of the tensor. */
+  /** Calls the tensor's deleter. */
   protected release(): void {
     forgetLeak(this)
     if (processIsEnding()) return
-    // A call on another thread may work with it.
+    // A call on another thread may still use the memory.
     const unused = whenMemoryUnused(this.#tensor.address, this.#tensor.byteLength)
     if (unused === undefined) this.#delete()
     else warnOnReject('A DLPackTensor', unused.then(this.#delete))
@@ -140,11 +140,12 @@ export class DLPackTensor extends Resource implements MemoryLike {
 }
 
 /**
- * Takes over a tensor of DLPack: of {@link toDLPack}, or a pointer that an addon gives, as an External or a bigint.
- * From then on the object owns it, and calls its deleter once. A tensor that is refused stays the caller's. Nothing can
- * check the address: one that is no tensor ends the process.
- * @throws TypeError, RangeError for a tensor that is no memory of the host or of CUDA, that has several lanes, another
- * type, negative strides or another major version; DisposedError; FeatureNotSupportedError without the native addon
+ * Takes ownership of a DLPack tensor: of {@link toDLPack}, or a pointer from an addon as an External or a bigint.
+ *
+ * The object calls the tensor's deleter once. If this function throws, the caller keeps owning the tensor. The address
+ * cannot be checked: a wrong address ends the process.
+ * @throws TypeError, RangeError for memory other than of the host or CUDA, several lanes, an unknown element type,
+ * negative strides or another major version; DisposedError; FeatureNotSupportedError without the native addon
  *
  * @example
  * using tensor = fromDLPack(addon.produce())
@@ -224,7 +225,7 @@ function read(address: bigint, isVersioned: boolean, stream: bigint | undefined,
   }
 }
 
-/** The numbers that a pointer points to; undefined for no pointer. @throws RangeError */
+/** Reads the numbers at a pointer; undefined for a null pointer. @throws RangeError */
 function sizesAt(address: bigint, count: number, what: 'shape' | 'strides', api: string): number[] | undefined {
   if (address === 0n) return undefined
   const view = bytesAt(address, count * 8)

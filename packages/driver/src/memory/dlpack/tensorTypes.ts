@@ -1,7 +1,7 @@
 import { type DType, dtypeInfo, outOfRange, wrongType } from '@shoal/types'
 
 /**
- * Whose memory a tensor lies in, by the names of `DLDeviceType`: `cpu`, `cuda`, page-locked (`cudaHost`) or managed
+ * Kinds of a tensor's memory, named after `DLDeviceType`: `cpu`, `cuda`, page-locked (`cudaHost`) or managed
  * (`cudaManaged`).
  */
 export type TensorDeviceType = 'cpu' | 'cuda' | 'cudaHost' | 'cudaManaged'
@@ -13,7 +13,7 @@ export const deviceTypeCodes: { readonly [T in TensorDeviceType]: number } = {
   cudaManaged: 13,
 }
 
-/** `DLDataTypeCode`. */
+/** Values of `DLDataTypeCode`. */
 const codes = { int: 0, uint: 1, float: 2, bfloat: 4, complex: 5, bool: 6, f8e4m3: 10, f8e5m2: 12 } as const
 
 function codeOf(dtype: DType): number {
@@ -23,7 +23,7 @@ function codeOf(dtype: DType): number {
   return dtype.startsWith('i') ? codes.int : dtype.startsWith('u') ? codes.uint : codes.float
 }
 
-/** `DLDataType` of one lane: code, bits << 8, lanes << 16. */
+/** Encodes a `DLDataType` of one lane: code, bits << 8, lanes << 16. */
 export function typeWord(dtype: DType): number {
   return codeOf(dtype) | ((dtypeInfo(dtype).bytes * 8) << 8) | (1 << 16)
 }
@@ -34,7 +34,7 @@ const all: readonly DType[] = [
 ]
 const dtypesByWord = new Map(all.map((dtype) => [typeWord(dtype), dtype]))
 
-/** The dtype of a `DLDataType`. @throws RangeError for several lanes; TypeError for a type that is none here */
+/** Returns the dtype of a `DLDataType`. @throws RangeError for several lanes; TypeError for an unknown type */
 export function dtypeOfWord(code: number, bits: number, lanes: number, api: string): DType {
   if (lanes !== 1) throw outOfRange(api, 'capsule.dtype.lanes', '1: vectors have a dimension of their own', lanes)
   const dtype = dtypesByWord.get(code | (bits << 8) | (lanes << 16))
@@ -44,7 +44,7 @@ export function dtypeOfWord(code: number, bits: number, lanes: number, api: stri
   return dtype
 }
 
-/** The device type of a code. @throws TypeError */
+/** Returns the device type of a code. @throws TypeError */
 export function deviceTypeOf(code: number, api: string): TensorDeviceType {
   for (const [name, known] of Object.entries(deviceTypeCodes)) if (known === code) return name as TensorDeviceType
   throw wrongType(api, 'capsule.device', 'memory of the host or of CUDA', `device type ${code} of DLPack`)

@@ -18,42 +18,43 @@ import { orderBehind } from '../../core/stream/orderBehind.js'
 import { heldOnceAsked } from '../../core/waiting/heldOnceAsked.js'
 import { deviceTypeCodes, type TensorDeviceType, typeWord } from './tensorTypes.js'
 
-/** How memory becomes a tensor of DLPack. */
+/** Options of a new DLPack tensor. */
 export interface ToDLPackOptions {
   /**
-   * The stream that the consumer works on: it waits for what is pending on the memory. Must be named where something
-   * is, since a tensor cannot say so.
+   * The consumer's stream, which waits for pending work on the memory. Required if such work exists, because a tensor
+   * cannot carry this information.
    */
   readonly stream?: StreamLike | undefined
-  /** A `DLManagedTensorVersioned` of DLPack 1.x and not a `DLManagedTensor`. Default: false. */
+  /** Creates a `DLManagedTensorVersioned` of DLPack 1.x instead of a `DLManagedTensor`. Default: false. */
   readonly versioned?: boolean | undefined
   /**
-   * Default: `cuda` for memory of a device, `cudaHost` for memory of the host. The protocol does not tell managed
-   * memory from that of a device.
+   * Default: `cuda` for device memory, `cudaHost` for host memory. The memory protocol does not distinguish managed
+   * memory from device memory.
    */
   readonly deviceType?: TensorDeviceType | undefined
 }
 
 const keys: OptionKeys<ToDLPackOptions> = { stream: true, versioned: true, deviceType: true }
-/** `DLPACK_FLAG_BITMASK_READ_ONLY` */
+/** Value of `DLPACK_FLAG_BITMASK_READ_ONLY`. */
 const readOnlyFlag = 1n
 
-/** Calls the deleters of tensors that nobody took and nobody disposed of: nothing else would be told. */
+/** Calls the deleters of tensors that were neither taken nor disposed of, because nothing else would. */
 const untaken = new FinalizationRegistry<{ readonly address: bigint; readonly versioned: boolean }>(
   ({ address, versioned }) => deleteTensor(address, versioned),
 )
 
 /**
- * A tensor of DLPack on its way to other code: the pointer that capsules of Python have. It belongs to this object
- * until {@link take} hands it over; whoever has it then calls its deleter, from any thread. Where nobody takes it,
- * `dispose()` or the collector does. Made by {@link toDLPack}.
+ * A DLPack tensor for other code: the same pointer that Python capsules contain.
+ *
+ * The tensor belongs to this object until {@link take}. The new owner then calls the tensor's deleter, from any thread.
+ * If the tensor is never taken, `dispose()` or the collector calls the deleter. Created by {@link toDLPack}.
  */
 export class DLPackCapsule extends Resource {
   protected readonly kind = 'DLPackCapsule'
-  /** Whether it points to a `DLManagedTensorVersioned`, and not to a `DLManagedTensor`. */
+  /** Whether the pointer is a `DLManagedTensorVersioned` instead of a `DLManagedTensor`. */
   readonly versioned: boolean
   readonly #address: bigint
-  /** The callback has what it needs of it, and not the capsule, which may be collected before. */
+  /** The deleter's callback holds this state instead of the capsule, which may be collected first. */
   readonly #released: () => Promise<void>
   #isTaken = false
 
@@ -69,27 +70,27 @@ export class DLPackCapsule extends Resource {
   }
 
   /**
-   * Resolves when the deleter was called: nobody uses the memory through this tensor any more. Whoever asks keeps the
-   * process alive until then.
+   * Resolves when the deleter was called, so the memory is no longer used through this tensor. Reading this property
+   * keeps the process alive until then.
    */
   get released(): Promise<void> {
     return this.#released()
   }
 
-  /** Whether the tensor was handed over. */
+  /** Whether the tensor was taken. */
   get taken(): boolean {
     return this.#isTaken
   }
 
   /**
-   * Hands the tensor over, once: its address, for an addon. Who takes it must call its deleter.
-   * @throws DisposedError; TypeError when it was taken before
+   * Hands the tensor over, once, and returns its address for an addon. The new owner must call the tensor's deleter.
+   * @throws DisposedError; TypeError when it was already taken
    */
   take(): bigint {
     return this._take('DLPackCapsule.take')
   }
 
-  /** @internal The same for another function, which errors name. */
+  /** @internal Hands the tensor over. Errors name the function `api`. */
   _take(api: string): bigint {
     this._peek(api)
     this.#isTaken = true
@@ -97,7 +98,7 @@ export class DLPackCapsule extends Resource {
     return this.#address
   }
 
-  /** @internal The address without taking it. @throws as {@link take} */
+  /** @internal Returns the address without taking the tensor. @throws as {@link take} */
   _peek(api: string): bigint {
     if (this.#isTaken) throw new TypeError(`${api}: the tensor must be taken once, and was taken before`)
     if (this.disposed) throw new DisposedError({ object: this.kind, operation: api })
@@ -125,10 +126,12 @@ function withResolvers(): { readonly promise: Promise<void>; readonly resolve: (
 }
 
 /**
- * Memory as a tensor of DLPack, for addons and libraries that take those; without a copy. The object is kept until the
- * consumer has called the deleter, and must not be disposed of before: `capsule.released` says when.
- * @throws TypeError for what is no memory or has no dtype, for read-only memory unless `versioned`, and where work is
- * pending on the memory and no stream is named; DisposedError; FeatureNotSupportedError without the native addon
+ * Creates a DLPack tensor of memory, without a copy, for addons and libraries.
+ *
+ * Shoal keeps the memory's object until the consumer has called the deleter. Do not dispose of the object before
+ * `capsule.released` resolves.
+ * @throws TypeError for a value that is not memory or has no dtype, for read-only memory unless `versioned`, and for
+ * pending work on the memory without `stream`; DisposedError; FeatureNotSupportedError without the native addon
  *
  * @example
  * addon.consume(toDLPack(buffer, { stream }).take())
@@ -157,14 +160,14 @@ export function toDLPack(memory: MemoryLike, options?: ToDLPackOptions): DLPackC
   const fields = {
     data: range.length === 0 ? 0n : range.address,
     deviceType: code,
-    // Page-locked memory is of the first device, by DLPack's convention; the host is device 0, too.
+    // DLPack assigns page-locked memory to the first device. The host is device 0 too.
     deviceId: isHost ? 0 : range.deviceOrdinal,
     type: typeWord(range.dtype),
     shape: range.shape,
     strides: range.strides,
     flags: isVersioned ? (range.readOnly === true ? readOnlyFlag : 0n) : undefined,
   }
-  // The callback, which stays until the deleter was called, holds the memory.
+  // The callback holds the memory until the deleter was called.
   return new DLPackCapsule((onDelete) => {
     const kept = { memory }
     return createTensor(fields, () => {

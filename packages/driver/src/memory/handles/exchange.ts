@@ -16,17 +16,17 @@ import {
   WindowsHandle,
 } from './handles.js'
 
-/** What is exported. */
+/** An object that can be exported. */
 export interface Exportable<C extends HandleContent> {
   readonly content: C
   readonly byteLength: number
-  /** The device it lies on; undefined for host memory and multicast objects. */
+  /** Ordinal of the object's device; undefined for host memory and multicast objects. */
   readonly deviceOrdinal?: number | undefined
-  /** The kinds of handle it was made with, where they are known. Asked for when the export was refused. */
+  /** Returns the kinds of handle that the object was created with, if known. Called only after a refused export. */
   handleTypes(): readonly HandleKind[] | undefined
 }
 
-/** Has the driver write a handle, and makes an object of it. */
+/** Calls the driver's export function and wraps the handle. */
 export function exportHandle<K extends HandleKind, C extends HandleContent>(
   kind: K,
   api: string,
@@ -62,8 +62,8 @@ function handleFrom<C extends HandleContent>(
 }
 
 /**
- * Checks a handle and gives it to the driver as C wants it: the descriptor or the Windows handle in place of the
- * pointer, the address of the bytes of a fabric handle.
+ * Checks a handle and passes it to the driver in C's form: a descriptor or Windows handle instead of the pointer, or
+ * the address of a fabric handle's bytes.
  */
 export function importHandle<C extends HandleContent, T>(
   handle: ShareableHandle<C>,
@@ -79,7 +79,7 @@ export function importHandle<C extends HandleContent, T>(
   return read(BigInt(requireOpenDescriptor(handle, api)), code)
 }
 
-/** A handle of this content. @throws TypeError */
+/** Checks a handle and its content. @throws TypeError */
 export function requireHandle(handle: ShareableHandle, api: string, content: HandleContent): void {
   const classes = [DescriptorHandle, FabricHandle, WindowsHandle]
   if (!classes.some((one) => isInstance(handle, one as typeof DescriptorHandle))) {
@@ -114,7 +114,7 @@ function requireVisibleDevice({ deviceUuid: uuid, content }: HandleFacts, api: s
 }
 
 /**
- * The descriptor of a handle. @throws TypeError where it is closed, or of something that is no memory, such as a file.
+ * Returns a handle's descriptor. @throws TypeError when it is closed, or of something other than memory, such as a file
  */
 export function requireOpenDescriptor({ descriptor }: DescriptorHandle, api: string): number {
   let kind: ReturnType<typeof descriptorKind>
@@ -131,7 +131,7 @@ export function requireOpenDescriptor({ descriptor }: DescriptorHandle, api: str
 function nameOfOther(kind: ReturnType<typeof descriptorKind>, descriptor: number): string | undefined {
   if (kind === 'other') return undefined
   if (kind !== 'file') return `a ${kind}`
-  // A memory file counts as a file, too; only its name tells.
+  // A memory file looks like an ordinary file. Only its name differs.
   const name = nameOf(descriptor)
   return name.startsWith('/memfd:') ? undefined : `the file ${name}`
 }
@@ -140,7 +140,7 @@ function nameOf(descriptor: number): string {
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`)
   } catch {
-    // Without /proc nobody can tell: the driver sees what it is.
+    // Without /proc this cannot be checked here. The driver checks it.
     return '/memfd:unknown'
   }
 }

@@ -3,8 +3,8 @@ import { isArray, requireKeyOf, StatusError } from '@shoal/types'
 import { Status } from '../../core/errors.js'
 
 /**
- * How memory leaves the process: a POSIX file descriptor (Linux), a fabric handle (64 bytes, across the machines of one
- * NVLink domain), a Win32 handle, or a Win32-KMT handle.
+ * Kinds of handle for exporting memory: a POSIX file descriptor (Linux), a fabric handle (64 bytes, valid on all
+ * machines of one NVLink domain), a Win32 handle, or a Win32-KMT handle.
  */
 export type HandleKind = 'posix-fd' | 'fabric' | 'win32' | 'win32-kmt'
 
@@ -17,17 +17,17 @@ const codes: { readonly [K in HandleKind]: CUmemAllocationHandleType } = {
 
 const isWindows = process.platform === 'win32'
 
-/** The platform's own kind of handle: `'posix-fd'` on Linux, `'win32'` on Windows. */
+/** Returns the platform's own kind of handle: `'posix-fd'` on Linux, `'win32'` on Windows. */
 export function platformHandleKind(): HandleKind {
   return isWindows ? 'win32' : 'posix-fd'
 }
 
-/** The `CUmemAllocationHandleType` of a kind. @throws TypeError */
+/** Returns the `CUmemAllocationHandleType` of a kind. @throws TypeError */
 export function handleKindCode(kind: HandleKind, api: string, name = 'kind'): CUmemAllocationHandleType {
   return requireKeyOf(kind, api, name, codes)
 }
 
-/** The bits of one kind or of several. @throws TypeError */
+/** Returns the bits of one or several kinds. @throws TypeError */
 export function handleKindBits(
   kinds: HandleKind | readonly HandleKind[],
   api: string,
@@ -39,7 +39,7 @@ export function handleKindBits(
   return bits as CUmemAllocationHandleType
 }
 
-/** The kinds that bits stand for. */
+/** Returns the kinds for bits. */
 export function handleKindsOf(bits: number): HandleKind[] {
   return (Object.keys(codes) as HandleKind[]).filter((kind) => (bits & codes[kind]) !== 0)
 }
@@ -50,7 +50,7 @@ function requirementOf(kind: HandleKind): string | undefined {
   return undefined
 }
 
-/** Creates something with handles of these kinds. To a StatusError it adds what such handles need. */
+/** Runs a creation with these kinds of handle. Adds the requirements of such handles to a StatusError. */
 export function withCreateReason<T>(bits: number, create: () => T, place?: CUmemLocationType): T {
   try {
     return create()
@@ -63,7 +63,7 @@ export function withCreateReason<T>(bits: number, create: () => T, place?: CUmem
   }
 }
 
-/** Exports a handle. To a StatusError it adds the kinds the thing was created with, where they are known. */
+/** Runs an export. Adds the kinds from the object's creation, if known, to a StatusError. */
 export function withExportReason<T>(
   kind: HandleKind,
   handleTypes: () => readonly HandleKind[] | undefined,
@@ -78,7 +78,7 @@ export function withExportReason<T>(
   }
 }
 
-/** Why memory cannot be bound to an object with other handles than its own; undefined where that is not the reason. */
+/** Adds the reason to an error about binding memory with other kinds of handle. Returns other errors unchanged. */
 export function bindReason(
   error: unknown,
   ofObject: readonly HandleKind[] | undefined,
@@ -94,7 +94,7 @@ function kindsInWords(kinds: readonly HandleKind[]): string {
   return kinds.length === 0 ? 'no handles' : `handles of kind ${kinds.join(', ')}`
 }
 
-/** Calls a function. To a StatusError with one of these statuses it adds the likely reason. */
+/** Calls a function. Adds the likely reason to a StatusError with one of these statuses. */
 export function withReason<T>(statuses: readonly number[], reason: string, call: () => T): T {
   try {
     return call()
@@ -104,7 +104,7 @@ export function withReason<T>(statuses: readonly number[], reason: string, call:
   }
 }
 
-/** The same StatusError with a line after the library's own text; any other error as it is. */
+/** Returns a copy of a StatusError with a line after the library's text. Returns other errors unchanged. */
 function withDetail(error: unknown, detail: string): unknown {
   if (!(error instanceof StatusError) || detail === '') return error
   const { library, api, status, code, description, isSticky, libraryVersion } = error

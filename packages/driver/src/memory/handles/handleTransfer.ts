@@ -20,10 +20,10 @@ import {
 } from './handles.js'
 
 /**
- * Sends a handle, with its content, size and device, to the process at the other end of the socket. The handle may be
- * disposed of once the promise has resolved.
- * @throws TypeError for a Windows handle, which no socket carries, and for a descriptor that is closed or of no memory;
- * DisposedError; AbortedError, TimeoutError; SystemError when the socket fails.
+ * Sends a handle, its content, size and device to the process at the socket's other end. After the promise resolves,
+ * the handle may be disposed of.
+ * @throws TypeError for a Windows handle, which sockets cannot carry, and for a descriptor that is closed or not of
+ * memory; DisposedError; AbortedError, TimeoutError; SystemError when the socket fails
  * @example
  * using handle = memory.export()
  * await sendHandle(socket, handle, { timeout: 10_000 })
@@ -48,9 +48,9 @@ export async function sendHandle(
 }
 
 /**
- * Resolves with the next handle that {@link sendHandle} sent. It is the caller's to dispose of.
- * @param content what it must stand for.
- * @throws TypeError, RangeError for anything else; AbortedError, TimeoutError; SystemError when the socket fails.
+ * Receives the next handle from {@link sendHandle}. The caller disposes of the handle.
+ * @param content the expected content of the handle
+ * @throws TypeError, RangeError for anything else; AbortedError, TimeoutError; SystemError when the socket fails
  * @example
  * using handle = await receiveHandle(socket, 'memory', { timeout: 10_000 })
  * const memory = PhysicalMemory.import(device, handle)
@@ -64,7 +64,7 @@ export async function receiveHandle<C extends HandleContent>(
   requireInstance(socket, api, 'socket', DescriptorSocket)
   requireContent(content, api)
   const { bytes, descriptors } = await socket.receive(requireWaitOptions(options, api))
-  // Whatever is wrong with the rest, the descriptors are closed.
+  // Close the descriptors even if another part of the message is wrong.
   const [first, ...others] = descriptors
   try {
     if (others.length > 0) throw refused(`with one descriptor, not ${descriptors.length}`)

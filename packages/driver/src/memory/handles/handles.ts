@@ -17,20 +17,20 @@ import type { HandleKind } from './handleKinds.js'
 
 const contents = ['memory', 'pool', 'multicast'] as const
 
-/** What a handle stands for. */
+/** The kind of object behind a handle. */
 export type HandleContent = (typeof contents)[number]
 
-/** What is known of the thing behind a handle. */
+/** Properties of the object behind a handle. */
 export interface HandleFacts<C extends HandleContent = HandleContent> {
-  /** What it is a handle of. */
+  /** The kind of object. */
   readonly content: C
-  /** Bytes of the memory; 0 for a pool, which has no size of its own. */
+  /** Size of the memory in bytes; 0 for a pool, which has no size. */
   readonly byteLength: number
-  /** UUID of the device it lies on, `'GPU-…'`; undefined for host memory and multicast objects. */
+  /** UUID of the object's device, `'GPU-…'`; undefined for host memory and multicast objects. */
   readonly deviceUuid?: string | undefined
 }
 
-/** A handle as plain data: all that is known of it but the handle itself. */
+/** A handle as plain data: everything except the handle itself. */
 export interface HandleDescription<C extends HandleContent = HandleContent> extends HandleFacts<C> {
   /** The kind of the handle. */
   readonly type: HandleKind
@@ -38,7 +38,7 @@ export interface HandleDescription<C extends HandleContent = HandleContent> exte
 
 const factKeys: OptionKeys<HandleDescription> = { type: true, content: true, byteLength: true, deviceUuid: true }
 
-/** What all handles have. */
+/** The common parts of all handles. */
 abstract class Handle<C extends HandleContent> extends Resource implements HandleDescription<C> {
   abstract readonly type: HandleKind
   readonly content: C
@@ -53,7 +53,7 @@ abstract class Handle<C extends HandleContent> extends Resource implements Handl
     this.deviceUuid = deviceUuid
   }
 
-  /** What {@link HandleDescription} has, for `JSON.stringify`. */
+  /** Returns the {@link HandleDescription}, for `JSON.stringify`. */
   override toJSON(): HandleDescription<C> {
     const { type, content, byteLength, deviceUuid } = this
     return { type, content, byteLength, ...(deviceUuid === undefined ? {} : { deviceUuid }) }
@@ -66,20 +66,20 @@ abstract class Handle<C extends HandleContent> extends Resource implements Handl
 }
 
 /**
- * A POSIX file descriptor that stands for memory, a pool or a multicast object. `dispose()` closes it; what it stands
- * for stays as long as anybody uses it.
+ * A POSIX file descriptor of memory, a pool or a multicast object. `dispose()` closes the descriptor; the object itself
+ * exists as long as it is in use.
  * @example
  * using handle = memory.export('posix-fd')
  * await sendHandle(socket, handle)
  */
 export class DescriptorHandle<C extends HandleContent = HandleContent> extends Handle<C> {
   protected readonly kind = 'DescriptorHandle'
-  /** Which kind of handle it is. */
+  /** The kind of the handle. */
   readonly type = 'posix-fd'
   readonly #descriptor: number
 
   /**
-   * Takes over an open descriptor, such as one of another library.
+   * Takes ownership of an open descriptor, such as one of another library.
    * @throws TypeError, RangeError
    */
   constructor(descriptor: number, facts: HandleFacts<C>) {
@@ -107,8 +107,9 @@ export class DescriptorHandle<C extends HandleContent = HandleContent> extends H
 const fabricBytes = 64
 
 /**
- * A fabric handle: 64 bytes that any process of the NVLink domain can import, on this machine or another. It is plain
- * data: `dispose()` does nothing, and is there so that `using` takes a handle of any kind.
+ * A fabric handle: 64 bytes that any process of the NVLink domain can import, on any machine.
+ *
+ * It is plain data: `dispose()` does nothing and exists so that `using` accepts every kind of handle.
  * @example
  * const text = JSON.stringify(memory.export('fabric'))
  * // in another process
@@ -116,11 +117,11 @@ const fabricBytes = 64
  */
 export class FabricHandle<C extends HandleContent = HandleContent> extends Handle<C> {
   protected readonly kind = 'FabricHandle'
-  /** Which kind of handle it is. */
+  /** The kind of the handle. */
   readonly type = 'fabric'
   readonly #bytes: Uint8Array
 
-  /** @throws TypeError; RangeError unless there are 64 bytes. */
+  /** @throws TypeError; RangeError unless `bytes` has 64 bytes */
   constructor(bytes: Uint8Array, facts: HandleFacts<C>) {
     super('FabricHandle', 'fabric', facts)
     if (!isInstance(bytes, Uint8Array)) throw wrongType('FabricHandle', 'bytes', 'a Uint8Array', bytes)
@@ -130,7 +131,7 @@ export class FabricHandle<C extends HandleContent = HandleContent> extends Handl
     this.#bytes = bytes.slice()
   }
 
-  /** The handle that {@link toJSON} wrote. @throws TypeError, RangeError */
+  /** Restores a handle that {@link toJSON} wrote. @throws TypeError, RangeError */
   static fromJSON<C extends HandleContent>(data: HandleDescription<C> & { readonly handle: string }): FabricHandle<C> {
     if (propertyOf(data, 'type') !== 'fabric' || typeof propertyOf(data, 'handle') !== 'string') {
       throw wrongType('FabricHandle.fromJSON', 'data', 'the JSON of a fabric handle', data)
@@ -149,20 +150,20 @@ export class FabricHandle<C extends HandleContent = HandleContent> extends Handl
   }
 
   protected release(): void {
-    // Nothing to release: a fabric handle is data.
+    // A fabric handle is data, so there is nothing to release.
   }
 }
 
 /**
- * A handle of Windows: a Win32 handle, or a Win32-KMT handle, which is the same number in every process. `dispose()`
- * does nothing: `CloseHandle` for a Win32 handle is the caller's.
+ * A Windows handle: Win32, or Win32-KMT, which is the same number in every process. `dispose()` does nothing: the
+ * caller calls `CloseHandle` for a Win32 handle.
  */
 export class WindowsHandle<
   C extends HandleContent = HandleContent,
   K extends 'win32' | 'win32-kmt' = 'win32' | 'win32-kmt',
 > extends Handle<C> {
   protected readonly kind = 'WindowsHandle'
-  /** Which kind of handle it is. */
+  /** The kind of the handle. */
   readonly type: K
   /** The `HANDLE` as a number. */
   readonly value: bigint
@@ -175,7 +176,7 @@ export class WindowsHandle<
   }
 
   protected release(): void {
-    // A Win32-KMT handle must not be closed, and a Win32 one may have come from elsewhere.
+    // A Win32-KMT handle must not be closed, and a Win32 handle may have another owner.
   }
 }
 
@@ -185,7 +186,7 @@ export type ShareableHandle<C extends HandleContent = HandleContent> =
   | FabricHandle<C>
   | WindowsHandle<C>
 
-/** The class of a kind of handle. */
+/** The class for a kind of handle. */
 export type ShareableHandleOf<K extends HandleKind, C extends HandleContent> = K extends 'posix-fd'
   ? DescriptorHandle<C>
   : K extends 'fabric'
@@ -199,14 +200,14 @@ export function requireContent<C extends HandleContent>(content: C, api: string)
   return requireOneOf<HandleContent>(content, api, 'content', contents) as C
 }
 
-/** A description that may have come from another version of this package, without what else it has. */
+/** Returns only the known fields of a description, which may come from another version of this package. */
 export function descriptionOf<C extends HandleContent>(data: HandleDescription<C>): HandleDescription<C> {
   const { type, content, byteLength, deviceUuid } = data
   return { type, content, byteLength, deviceUuid }
 }
 
 /**
- * The facts, and no more, of what may be the description of a handle of this type.
+ * Returns only the checked properties from a possible handle description.
  * @throws TypeError, RangeError
  */
 function requireFacts<C extends HandleContent>(

@@ -7,17 +7,17 @@ import { scratch } from '../../core/native.js'
 import { withReason } from '../handles/handleKinds.js'
 import { decodeHandle, encodeHandle, handleBytes } from './handleBytes.js'
 
-/** What another process on this machine opens an event with. Plain data: JSON and `postMessage` carry it. */
+/** An event handle for another process on this machine. It is plain data for JSON and `postMessage`. */
 export interface IpcEventHandle {
-  /** Tells it from other handles that arrive as JSON. */
+  /** Identifies this kind of handle in JSON. */
   readonly type: 'ipc-event'
-  /** The `CUipcEventHandle`, base64. */
+  /** The `CUipcEventHandle` in base64. */
   readonly handle: string
 }
 
 /**
- * A handle that another process on this machine opens the event with (`cuIpcGetEventHandle`).
- * @throws TypeError; StatusError unless the event was made with `interprocess: true`; DisposedError
+ * Returns a handle with which another process on this machine can open the event (`cuIpcGetEventHandle`).
+ * @throws TypeError; StatusError unless the event was created with `interprocess: true`; DisposedError
  * @example
  * using event = device.createEvent({ interprocess: true, timing: false })
  * socket.send({ bytes: Buffer.from(JSON.stringify(ipcEventHandle(event))) })
@@ -32,8 +32,8 @@ export function ipcEventHandle(event: Event): IpcEventHandle {
 }
 
 /**
- * Opens an event of another process (`cuIpcOpenEventHandle`).
- * @throws TypeError, RangeError for what is no such handle; StatusError
+ * Opens another process's event (`cuIpcOpenEventHandle`).
+ * @throws TypeError, RangeError for other values; StatusError
  */
 export function openIpcEvent(owner: DeviceOrContext, handle: IpcEventHandle): Event {
   const api = 'openIpcEvent'

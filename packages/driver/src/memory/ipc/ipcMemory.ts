@@ -25,19 +25,19 @@ import { withReason } from '../handles/handleKinds.js'
 import { requireRoom } from '../vmm/properties.js'
 import { decodeHandle, encodeHandle, handleBytes } from './handleBytes.js'
 
-/** What another process on this machine opens a buffer with. Plain data: JSON and `postMessage` carry it. */
+/** A buffer's handle for another process on this machine. It is plain data for JSON and `postMessage`. */
 export interface IpcMemoryHandle<D extends DType = DType> {
-  /** Tells it from other handles that arrive as JSON. */
+  /** Identifies this kind of handle in JSON. */
   readonly type: 'ipc-memory'
-  /** The `CUipcMemHandle`, base64. */
+  /** The `CUipcMemHandle` in base64. */
   readonly handle: string
-  /** Bytes from the start of the allocation, which is what the handle opens. */
+  /** Offset of the buffer in its allocation, in bytes. The handle opens the whole allocation. */
   readonly byteOffset: number
-  /** The type of its elements. */
+  /** Type of the elements. */
   readonly dtype: D
   /** Number of elements. */
   readonly length: number
-  /** UUID of the device. */
+  /** UUID of the buffer's device. */
   readonly deviceUuid: string
 }
 
@@ -47,8 +47,9 @@ const onlyAllocated =
   'only memory from DeviceBuffer.allocate, from or zeros has such a handle, not that of a stream, a pool or a mapping'
 
 /**
- * A handle that another process on this machine opens the buffer with (`cuIpcGetMemHandle`, `cudaIpcGetMemHandle`). The
- * buffer must come from `DeviceBuffer.allocate`, `from` or `zeros`, and must live as long as the other process uses it.
+ * Returns a handle with which another process on this machine can open the buffer (`cuIpcGetMemHandle`,
+ * `cudaIpcGetMemHandle`). The buffer must come from `DeviceBuffer.allocate`, `from` or `zeros`. Keep it until the other
+ * process no longer uses it.
  * @throws TypeError; RangeError for a buffer without elements; StatusError for memory of a stream, a pool or a mapping;
  * DisposedError
  * @example
@@ -72,20 +73,20 @@ export function ipcMemoryHandle<D extends DType>(buffer: DeviceBuffer<D>): IpcMe
 }
 
 /**
- * Memory of another process, opened by its handle. `dispose()` closes it; its buffer cannot be used afterwards.
+ * Another process's memory, opened by its handle. `dispose()` closes it and ends its buffer.
  * @example
  * using memory = IpcMemory.open(device, JSON.parse(text) as IpcMemoryHandle<'f32'>)
  * console.log(await memory.buffer.toArray())
  */
 export class IpcMemory<D extends DType = DType> extends Resource implements MemoryLike {
   protected readonly kind = 'IpcMemory'
-  /** The device it lies on. */
+  /** The device of the memory. */
   readonly device: Context['device']
-  /** The type of its elements. */
+  /** Type of the elements. */
   readonly dtype: D
   /** Number of elements. */
   readonly length: number
-  /** Bytes of all elements. */
+  /** Size of all elements in bytes. */
   readonly byteLength: number
   readonly #context: Context
   readonly #base: CUdeviceptr
@@ -107,11 +108,11 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
   }
 
   /**
-   * Opens memory of another process (`cuIpcOpenMemHandle`, `cudaIpcOpenMemHandle`).
-   * @param owner the device the memory lies on.
-   * @throws TypeError, RangeError for what is no such handle, longer than the memory behind it, or of another device;
-   * FeatureNotSupportedError for a device that this process does not see; StatusError, also for a handle of this
-   * process.
+   * Opens another process's memory (`cuIpcOpenMemHandle`, `cudaIpcOpenMemHandle`).
+   * @param owner the device of the memory
+   * @throws TypeError, RangeError for other values and for a handle that exceeds its memory or belongs to another
+   * device; FeatureNotSupportedError for a device that is not visible to this process; StatusError, also for a handle
+   * of this process
    */
   static open<D extends DType>(owner: DeviceOrContext, handle: IpcMemoryHandle<D>): IpcMemory<D> {
     const context = contextOf(owner, openApi)
@@ -138,7 +139,7 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
     }
   }
 
-  /** The elements as a buffer, until `dispose()`. @throws DisposedError */
+  /** The elements as a buffer. Valid until `dispose()`. @throws DisposedError */
   get buffer(): DeviceBuffer<D> {
     this._requireAlive()
     this.#buffer ??= DeviceBuffer.view(this.device, this, this.dtype, { length: this.length })
@@ -163,8 +164,8 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
   }
 
   /**
-   * Closes it (`cuIpcCloseMemHandle`, `cudaIpcCloseMemHandle`) when the work of the device has ended. Where a call on
-   * another thread works with it, that is done when the call has returned.
+   * Closes the memory when the device's work completes (`cuIpcCloseMemHandle`, `cudaIpcCloseMemHandle`). If a call on
+   * another thread uses the memory, first waits for that call.
    */
   protected release(): void {
     forgetLeak(this)

@@ -17,17 +17,17 @@ import { streamFor } from '../../core/stream/stream.js'
 import type { QueueOptions } from '../buffers/deviceTransfers.js'
 import { type ManagedPlace, managedLocation } from '../buffers/managedBuffer.js'
 
-/** One prefetch of many. */
+/** One prefetch of a batch. */
 export interface BatchedPrefetch {
   /** Managed memory, or a part of it. */
   readonly memory: MemoryLike
-  /** Where to. */
+  /** The destination. */
   readonly place: ManagedPlace
 }
 
-/** Where prefetches are queued, and what becomes of the contents. */
+/** Options of a batch of prefetches. */
 export interface PrefetchOptions extends QueueOptions {
-  /** The contents are not needed any more, and are not moved. Default: false. */
+  /** Discards the contents instead of moving them. Default: false. */
   readonly discard?: boolean | undefined
 }
 
@@ -36,10 +36,9 @@ const optionKeys: OptionKeys<PrefetchOptions> = { stream: true, discard: true }
 const queueKeys: OptionKeys<QueueOptions> = { stream: true }
 
 /**
- * Queues the moves of many pieces of managed memory, each to a place of its own, in one call
- * (`cuMemPrefetchBatchAsync`, `cudaMemPrefetchBatchAsync`; `cuMemDiscardAndPrefetchBatchAsync` where the contents are
- * given up).
- * @param options `stream` must be given: CUDA has no such call for the legacy default stream.
+ * Queues prefetches of many pieces of managed memory in one call, each to its own place (`cuMemPrefetchBatchAsync`,
+ * `cudaMemPrefetchBatchAsync`; with `discard`, `cuMemDiscardAndPrefetchBatchAsync`).
+ * @param options `stream` is required: CUDA has no such call for the legacy default stream
  * @throws TypeError, RangeError; DisposedError, StatusError; VersionTooOldError before CUDA 13.0
  *
  * @example
@@ -66,7 +65,7 @@ export function prefetchBatch(
   const { addresses, sizes } = rangesOf(context, queue, list, api, 'prefetches', ({ memory }, name) =>
     toMemoryRange(memory, api, `${name}.memory`),
   )
-  // A location for each piece, which begins at the piece's own index.
+  // Each piece has one location, which applies from the piece's own index.
   const firsts = BigUint64Array.from(list, (_, index) => BigInt(index))
   context._call(call, addresses, sizes, list.length, locations, firsts, list.length, 0, queue)
   keepCaptured(
@@ -77,8 +76,8 @@ export function prefetchBatch(
 }
 
 /**
- * Says that the contents of many pieces of managed memory are not needed any more: what is read of them before they are
- * written again is undefined (`cuMemDiscardBatchAsync`, `cudaMemDiscardBatchAsync`). @throws as {@link prefetchBatch}
+ * Discards the contents of many pieces of managed memory (`cuMemDiscardBatchAsync`, `cudaMemDiscardBatchAsync`). Reads
+ * before the next write return undefined values. @throws as {@link prefetchBatch}
  */
 export function discardBatch(owner: DeviceOrContext, memories: readonly MemoryLike[], options: QueueOptions): void {
   const api = 'discardBatch'

@@ -24,15 +24,15 @@ import { driverVersion, startDriver } from '../../core/start.js'
 import { type HandleKind, handleKindBits } from '../handles/handleKinds.js'
 import type { Granularity } from '../vmm/properties.js'
 
-/** What a multicast object is to be. */
+/** Properties of a new multicast object. */
 export interface MulticastProperties {
-  /** How many devices will be added. */
+  /** Number of devices that will be added. */
   readonly deviceCount: number
-  /** A multiple of {@link multicastGranularity}. */
+  /** Size in bytes, a multiple of {@link multicastGranularity}. */
   readonly byteLength: number
-  /** Kinds of handle it can be exported as. Default: none. */
+  /** Kinds of handle for exporting the object. Default: none. */
   readonly handleTypes?: HandleKind | readonly HandleKind[] | undefined
-  /** Bits for the driver. None has a meaning yet, and drivers refuse all but 0. Default: 0. */
+  /** Flags for the driver. Current drivers accept only 0. Default: 0. */
   readonly flags?: number | undefined
 }
 
@@ -43,7 +43,7 @@ const propertyKeys: OptionKeys<MulticastProperties> = {
   flags: true,
 }
 
-/** Properties that were checked. */
+/** Checked properties. */
 export interface ResolvedMulticast {
   /** The `CUmulticastObjectProp`. */
   readonly struct: OwnedArrayOf<'u8'>
@@ -52,7 +52,7 @@ export interface ResolvedMulticast {
   readonly handleTypes: CUmemAllocationHandleType
 }
 
-/** @throws TypeError, RangeError */
+/** Checks and encodes the properties. @throws TypeError, RangeError */
 export function resolveMulticast(properties: MulticastProperties, api: string): ResolvedMulticast {
   const given = requireOptions<MulticastProperties>(properties, api, propertyKeys, 'properties')
   const deviceCount = requireInteger(given.deviceCount, api, 'deviceCount', 1, 0xffff_ffff)
@@ -70,7 +70,7 @@ export function resolveMulticast(properties: MulticastProperties, api: string): 
 const firstVersion = 12010
 
 /**
- * Refuses where there is no multicast, and says what is missing: the driver's version or the device's attribute.
+ * Throws if multicast is not available, and names what is missing: the driver's version or the device's attribute.
  * @throws FeatureNotSupportedError
  */
 export function requireMulticast(device?: Device): void {
@@ -82,7 +82,10 @@ export function requireMulticast(device?: Device): void {
   }
 }
 
-/** The driver only says "not supported" where no device has multicast. @throws FeatureNotSupportedError */
+/**
+ * Throws if no device has multicast, because the driver's own error is only "not supported".
+ * @throws FeatureNotSupportedError
+ */
 function requireAnyDevice(): void {
   const out = scratch()
   check(cuDeviceGetCount(out), 'cuDeviceGetCount')
@@ -117,8 +120,8 @@ const granularityCodes: { readonly [G in Granularity]: CUmulticastGranularity_fl
 }
 
 /**
- * Bytes that the sizes and offsets of such a multicast object must be a multiple of (`cuMulticastGetGranularity`).
- * @throws TypeError, RangeError; FeatureNotSupportedError below CUDA 12.1, or where no device has multicast.
+ * Returns the granularity for sizes and offsets of a multicast object, in bytes (`cuMulticastGetGranularity`).
+ * @throws TypeError, RangeError; FeatureNotSupportedError below CUDA 12.1, or when no device has multicast
  */
 export function multicastGranularity(
   properties: MulticastProperties,
@@ -129,7 +132,7 @@ export function multicastGranularity(
   return granularityOfMulticast(resolveMulticast(properties, api), api, granularity)
 }
 
-/** The same for properties that were checked. */
+/** {@link multicastGranularity} for checked properties. */
 export function granularityOfMulticast(
   { struct }: ResolvedMulticast,
   api: string,

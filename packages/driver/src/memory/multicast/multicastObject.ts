@@ -42,23 +42,23 @@ import { deviceOrdinalOf, PhysicalMemory } from '../vmm/physicalMemory.js'
 import { requireMultiple, requirePart, requireRoom } from '../vmm/properties.js'
 import { granularityOfMulticast, type MulticastProperties, requireMulticast, resolveMulticast } from './granularity.js'
 
-/** Which part of a multicast object and of the memory is bound. */
+/** The part of a multicast object and of memory to bind. */
 export interface BindOptions {
-  /** Bytes from the start of the multicast object. Default: 0. */
+  /** Offset in the multicast object in bytes. Default: 0. */
   readonly offset?: number | undefined
-  /** Bytes from the start of the memory. Default: 0. */
+  /** Offset in the memory in bytes. Default: 0. */
   readonly memoryOffset?: number | undefined
-  /** Default: all of the memory from `memoryOffset` on. Memory given by its raw handle or address has no default. */
+  /** Number of bytes. Default: the rest of the memory after `memoryOffset`. Required for a raw handle or address. */
   readonly byteLength?: number | undefined
-  /** Flags of `cuMulticastBindMem` and `cuMulticastBindAddr`. Default: 0, and drivers take nothing else yet. */
+  /** Flags of `cuMulticastBindMem` and `cuMulticastBindAddr`. Current drivers accept only 0. Default: 0. */
   readonly flags?: number | bigint | undefined
 }
 
-/** Which binding of a device is undone. */
+/** The binding of a device to end. */
 export interface UnbindOptions {
-  /** Where it begins, in bytes from the start of the multicast object. Default: 0. */
+  /** Start of the binding in the multicast object, in bytes. Default: 0. */
   readonly offset?: number | undefined
-  /** Its length, to be sure. */
+  /** Expected length of the binding, as a check. */
   readonly byteLength?: number | undefined
 }
 
@@ -71,19 +71,20 @@ interface Binding {
   readonly byteLength: number
 }
 
-/** A call that binds memory, with its arguments checked. */
+/** A checked call that binds memory. */
 interface BindCall {
   readonly api: string
   call(): number
   readonly binding: Binding
-  /** The memory, which must not be released while the call is under way. */
+  /** The memory, which must not be released during the call. */
   readonly memory?: PhysicalMemory | undefined
   readonly handleTypes?: (() => readonly HandleKind[]) | undefined
 }
 
 /**
- * Memory of several devices behind one address: what is written through a mapping of it lands in the memory that each
- * device has bound. Add every device, bind memory of each, and map it into an `AddressRange`.
+ * Memory of several devices behind one address. A write through its mapping goes to the bound memory of each device.
+ *
+ * Add every device, bind memory of each, then map the object into an `AddressRange`.
  * @example
  * using object = MulticastObject.create({ deviceCount: 2, byteLength })
  * object.addDevice(first).addDevice(second)
@@ -92,11 +93,11 @@ interface BindCall {
  */
 export class MulticastObject extends Resource {
   protected readonly kind = 'MulticastObject'
-  /** Size in bytes, of each device. */
+  /** Size in bytes per device. */
   readonly byteLength: number
-  /** How many devices take part; undefined for an imported object, which does not tell. */
+  /** Number of participating devices; undefined for an imported object, because the handle does not contain it. */
   readonly deviceCount: number | undefined
-  /** Kinds of handle it can be exported as; undefined for an imported object, which does not tell. */
+  /** Kinds of handle for exporting; undefined for an imported object, because the handle does not contain them. */
   readonly handleTypes: readonly HandleKind[] | undefined
   /** @internal */
   readonly _contexts: Context[] = []
@@ -104,9 +105,9 @@ export class MulticastObject extends Resource {
   /** @internal */
   readonly _granularity: number
   readonly #bindings: Binding[] = []
-  /** Other processes may add devices of theirs, so nothing can be said about how many there are. */
+  /** Whether other processes may add devices. The number of missing devices is then unknown. */
   #isShared: boolean
-  /** Calls on native threads that use the handle. It is released when they have ended. */
+  /** Calls on native threads that use the handle. The handle is released after they return. */
   #pendingCalls = 0
 
   private constructor(
@@ -132,9 +133,9 @@ export class MulticastObject extends Resource {
   }
 
   /**
-   * Makes a multicast object (`cuMulticastCreate`).
-   * @throws TypeError; RangeError for a size that is no multiple of the granularity; FeatureNotSupportedError below
-   * CUDA 12.1, or where no device has multicast; StatusError
+   * Creates a multicast object (`cuMulticastCreate`).
+   * @throws TypeError; RangeError for a size that is not a multiple of the granularity; FeatureNotSupportedError below
+   * CUDA 12.1, or when no device has multicast; StatusError
    */
   static create(properties: MulticastProperties): MulticastObject {
     const api = 'MulticastObject.create'
@@ -150,10 +151,9 @@ export class MulticastObject extends Resource {
   }
 
   /**
-   * A multicast object that another process exported (`cuMemImportFromShareableHandle`). The handle stays the caller's
-   * to dispose of.
-   * @throws TypeError for a handle of something else; RangeError for a size that it cannot have;
-   * FeatureNotSupportedError; StatusError for a handle that the driver refuses.
+   * Imports another process's multicast object (`cuMemImportFromShareableHandle`). The caller keeps owning the handle.
+   * @throws TypeError for a handle of another kind of object; RangeError for an invalid size; FeatureNotSupportedError;
+   * StatusError for a handle that the driver refuses
    */
   static import(handle: ShareableHandle<'multicast'>): MulticastObject {
     const api = 'MulticastObject.import'
@@ -177,15 +177,15 @@ export class MulticastObject extends Resource {
     return this.#handle
   }
 
-  /** Ordinals of the devices that were added here. */
+  /** Ordinals of the devices that this process added. */
   get deviceOrdinals(): readonly number[] {
     return this._contexts.map((context) => context.device.ordinal)
   }
 
   /**
-   * Adds a device (`cuMulticastAddDevice`). All must be added before memory is bound.
-   * @throws TypeError; RangeError for one too many or one twice; FeatureNotSupportedError for a device without
-   * multicast; StatusError, DisposedError
+   * Adds a device (`cuMulticastAddDevice`). Add all devices before binding memory.
+   * @throws TypeError; RangeError for too many devices or the same device twice; FeatureNotSupportedError for a device
+   * without multicast; StatusError, DisposedError
    */
   addDevice(device: DeviceOrContext): this {
     const api = 'MulticastObject.addDevice'
@@ -206,42 +206,43 @@ export class MulticastObject extends Resource {
   }
 
   /**
-   * Binds physical memory of a device (`cuMulticastBindMem`, on a native thread). It waits until all devices were
-   * added, also by other processes; nothing ends that wait early. The object keeps the memory, which may be disposed
-   * of.
-   * @param memory an object, or the raw `CUmemGenericAllocationHandle` of memory of this process; its size is not
-   * known, so `byteLength` is needed then.
-   * @throws TypeError; RangeError where it does not fit, overlaps other memory of the device, or no other process can
-   * add the missing devices; StatusError, DisposedError
+   * Binds physical memory of a device (`cuMulticastBindMem`, on a native thread).
+   *
+   * Waits until all devices were added, also by other processes. This wait cannot be aborted. The object keeps the
+   * memory, so the memory may be disposed of.
+   * @param memory an object, or the raw `CUmemGenericAllocationHandle` of this process's memory; a raw handle has no
+   * known size, so it requires `byteLength`
+   * @throws TypeError; RangeError for memory that does not fit or overlaps other memory of the device, and when no
+   * other process can add the missing devices; StatusError, DisposedError
    */
   async bindMemory(memory: PhysicalMemory | bigint, options?: BindOptions): Promise<this> {
     return this.#bind(this.#memoryCall(memory, options, 'MulticastObject.bindMemory'))
   }
 
-  /** The same, blocking the thread until all devices were added (`cuMulticastBindMem`). */
+  /** Like {@link bindMemory}, but blocks the thread until all devices were added (`cuMulticastBindMem`). */
   bindMemorySync(memory: PhysicalMemory | bigint, options?: BindOptions): this {
     return this.#bindSync(this.#memoryCall(memory, options, 'MulticastObject.bindMemorySync'))
   }
 
   /**
-   * Binds memory that is mapped already, by its address (`cuMulticastBindAddr`, on a native thread). It waits as
-   * {@link bindMemory} does; the memory must not be disposed of before.
-   * @param memory memory of any package, or its address, which needs `byteLength`.
+   * Binds mapped memory by its address (`cuMulticastBindAddr`, on a native thread). Waits like {@link bindMemory}. Do
+   * not dispose of the memory before that.
+   * @param memory memory of any package, or its address, which requires `byteLength`
    * @throws TypeError, RangeError, StatusError, DisposedError as {@link bindMemory}
    */
   async bindAddress(memory: MemoryLike | bigint, options?: BindOptions): Promise<this> {
     return this.#bind(this.#addressCall(memory, options, 'MulticastObject.bindAddress'))
   }
 
-  /** The same, blocking the thread until all devices were added (`cuMulticastBindAddr`). */
+  /** Like {@link bindAddress}, but blocks the thread until all devices were added (`cuMulticastBindAddr`). */
   bindAddressSync(memory: MemoryLike | bigint, options?: BindOptions): this {
     return this.#bindSync(this.#addressCall(memory, options, 'MulticastObject.bindAddressSync'))
   }
 
   /**
-   * Undoes one binding of a device (`cuMulticastUnbind`). Blocks until the work of the devices that were added here has
-   * ended.
-   * @throws TypeError; RangeError where the device has nothing bound; StatusError, DisposedError
+   * Ends one binding of a device (`cuMulticastUnbind`). Blocks until the work of the devices that this process added
+   * completes.
+   * @throws TypeError; RangeError when the device has no such binding; StatusError, DisposedError
    */
   unbind(device: DeviceOrContext, options?: UnbindOptions): this {
     const api = 'MulticastObject.unbind'
@@ -270,9 +271,9 @@ export class MulticastObject extends Resource {
   }
 
   /**
-   * A handle that another process can import (`cuMemExportToShareableHandle`). It is the caller's to dispose of.
-   * @param kind one of the `handleTypes` the object was made with. Default: the platform's own.
-   * @throws TypeError; StatusError when the object was not made with this kind; DisposedError
+   * Exports a handle for another process (`cuMemExportToShareableHandle`). The caller disposes of the handle.
+   * @param kind one of the object's `handleTypes`. Default: the platform's own kind.
+   * @throws TypeError; StatusError when the object was not created with this kind; DisposedError
    */
   export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'multicast'> {
     const { handle, byteLength } = this
@@ -296,7 +297,7 @@ export class MulticastObject extends Resource {
     if (!processIsEnding() && this.#pendingCalls === 0) releaseHandle(this.#handle, this._contexts)
   }
 
-  /** @internal The driver waits until all devices were added: for ever where no other process can add them. */
+  /** @internal Throws if the driver would wait forever, because no other process can add the missing devices. */
   _requireComplete(api: string): void {
     if (this.#isShared || this.deviceCount === undefined || this._contexts.length >= this.deviceCount) return
     throw new RangeError(`${api}: all ${this.deviceCount} devices must be added before; ${this._contexts.length} are`)
@@ -344,7 +345,7 @@ export class MulticastObject extends Resource {
 
   async #bind(bind: BindCall): Promise<this> {
     const contexts = [...this._contexts]
-    // Known as bound from now on, so that nothing is bound over it meanwhile.
+    // Register the binding now, so that no other call binds the same part meanwhile.
     this.#bindings.push(bind.binding)
     this.#pendingCalls += 1
     bind.memory?._hold()
@@ -368,13 +369,13 @@ export class MulticastObject extends Resource {
     try {
       check(status, api)
     } catch (error) {
-      // What was disposed of meanwhile tells no reason.
+      // After a dispose() the handle types say nothing about the error's cause.
       if (handleTypes === undefined || this.disposed || memory?.disposed === true) throw error
       throw bindReason(error, this.handleTypes, handleTypes)
     }
   }
 
-  /** Where memory lies, which need not be where it is used; undefined for an address that is no memory of a device. */
+  /** Returns the device of the memory, which may differ from the device that uses it; undefined for other addresses. */
   #deviceOrdinalAt(address: CUdeviceptr): number | undefined {
     const out = scratch()
     const attribute = CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -388,7 +389,7 @@ export class MulticastObject extends Resource {
     for (const context of this._contexts) context._release('ctxSynchronize')
   }
 
-  /** Checks a region against the object, the memory and what is bound. */
+  /** Checks a region against the object, the memory and existing bindings. */
   #region(
     options: BindOptions,
     available: number,
@@ -420,7 +421,7 @@ function requireFlags(flags: number | bigint | undefined, api: string): bigint {
   return BigInt(requireInteger(flags === undefined ? 0 : flags, api, 'flags', 0))
 }
 
-/** Memory by its address: the caller says how much of it is bound. */
+/** Returns a range for a raw address. The caller provides the number of bytes. */
 function rawRange(
   memory: bigint,
   { byteLength, memoryOffset = 0 }: BindOptions,

@@ -9,26 +9,26 @@ import {
 import type { Context } from '../../core/context/context.js'
 import { requireRowsApart } from '../buffers/overlap.js'
 
-/** One side of a copy of rows: where it begins, and how its rows and slices follow each other. */
+/** One side of a copy of rows: its address, and the distances between rows and between slices. */
 export interface BoxSide {
   readonly address: bigint
-  /** Host memory that CUDA may not know. */
+  /** Host memory that may be unknown to CUDA. */
   readonly isHost?: boolean | undefined
-  /** Bytes from row to row. */
+  /** Distance between rows in bytes. */
   readonly pitch: number
-  /** Rows from slice to slice. */
+  /** Number of rows per slice. */
   readonly rows: number
 }
 
-/** How much is copied. */
+/** Size of a copy. */
 export interface BoxSize {
-  /** Bytes of a row. */
+  /** Bytes per row. */
   readonly width: number
   readonly height: number
   readonly depth: number
 }
 
-/** What C is told of a copy. */
+/** Returns the parts of C's copy structures that describe both sides. */
 export function sides(to: BoxSide, from: BoxSide, { width, height, depth }: BoxSize) {
   const { CU_MEMORYTYPE_HOST: host, CU_MEMORYTYPE_UNIFIED: unified } = CUmemorytype
   return {
@@ -46,19 +46,19 @@ export function sides(to: BoxSide, from: BoxSide, { width, height, depth }: BoxS
   } as const
 }
 
-/** One side of a copy, and whose memory it is. */
+/** One side of a copy, with its device. */
 export interface BoxEnd {
   readonly side: BoxSide
-  /** -1 for the host's. */
+  /** Ordinal of the device; -1 for host memory. */
   readonly deviceOrdinal: number
   readonly context: bigint
 }
 
 /**
- * Queues a copy of rows and slices (`cuMemcpy3DAsync`); between devices, with or without peer access,
- * `cuMemcpy3DPeerAsync`. libcudart fills the same structures: libcuda serves both packages.
- * @param api the function that errors name, where the ends may overlap.
- * @throws RangeError when the ends overlap
+ * Queues a copy of rows and slices (`cuMemcpy3DAsync`). Between devices, with or without peer access, uses
+ * `cuMemcpy3DPeerAsync`. Both packages use libcuda here, because libcudart fills the same structures.
+ * @param api the function in errors; undefined allows overlapping sides
+ * @throws RangeError when the sides overlap
  */
 export function queueBoxCopy(
   context: Context,

@@ -5,9 +5,9 @@ import { sides } from './boxCopy.js'
 import { isPitched } from './isPitched.js'
 
 /**
- * What C is told of a copy of all rows: between pitched memory of one extent, or that and memory of as many bytes
- * without gaps.
- * @throws TypeError, RangeError for ends that do not fit; DisposedError
+ * Describes a copy of all rows for C: between pitched memory of the same extent, or between pitched memory and
+ * contiguous memory of as many bytes.
+ * @throws TypeError, RangeError for sides that do not match; DisposedError
  */
 export function describePitchedCopy(target: unknown, source: unknown, api: string) {
   const pitched = [target, source].find(isPitched)

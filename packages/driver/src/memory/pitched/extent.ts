@@ -1,34 +1,34 @@
 import { type ElementType, type OptionKeys, requireInteger, requireOptions } from '@shoal/types'
 
-/** How many elements pitched memory has: in a row, rows, and slices of rows. */
+/** Size of pitched memory: elements per row, rows per slice, and slices. */
 export interface Extent {
-  /** Elements in a row. */
+  /** Elements per row. */
   readonly width: number
-  /** Rows in a slice. */
+  /** Rows per slice. */
   readonly height: number
-  /** Slices. Default: 1. */
+  /** Number of slices. Default: 1. */
   readonly depth?: number | undefined
 }
 
-/** How many elements an array has for pitched memory, and which. */
+/** Extent and element type of an array for pitched memory. */
 export interface PitchedOptions<E extends ElementType = ElementType> extends Extent {
-  /** What the bits of the array mean, or which struct the objects of a list are. Default: the array's own type. */
+  /** Meaning of the array's bits, or the struct of the objects in a list. Default: the array's own type. */
   readonly dtype?: E | undefined
 }
 
 /** A part of pitched memory, in elements, rows and slices. */
 export interface Region {
-  /** The first element of each row. Default: 0. */
+  /** First element of each row. Default: 0. */
   readonly x?: number | undefined
-  /** The first row of each slice. Default: 0. */
+  /** First row of each slice. Default: 0. */
   readonly y?: number | undefined
-  /** The first slice. Default: 0. */
+  /** First slice. Default: 0. */
   readonly z?: number | undefined
-  /** Elements of a row. Default: as far as the memory goes. */
+  /** Elements per row. Default: the rest of the row. */
   readonly width?: number | undefined
-  /** Rows. Default: as far as the memory goes. */
+  /** Number of rows. Default: the remaining rows. */
   readonly height?: number | undefined
-  /** Slices. Default: as far as the memory goes. */
+  /** Number of slices. Default: the remaining slices. */
   readonly depth?: number | undefined
 }
 
@@ -36,20 +36,20 @@ export const extentKeys: OptionKeys<Extent> = { width: true, height: true, depth
 export const fromKeys: OptionKeys<PitchedOptions> = { ...extentKeys, dtype: true }
 const regionKeys: OptionKeys<Region> = { x: true, y: true, z: true, width: true, height: true, depth: true }
 
-/** Where rows lie in the memory that was allocated, and how many there are. */
+/** Position of rows in the allocated memory, and their number. */
 export interface Place {
-  /** Bytes before the first element. */
+  /** Offset of the first element in bytes. */
   readonly offset: number
-  /** Bytes from row to row. */
+  /** Distance between rows in bytes. */
   readonly pitch: number
-  /** Rows from slice to slice. */
+  /** Number of rows per slice. */
   readonly rows: number
   readonly width: number
   readonly height: number
   readonly depth: number
 }
 
-/** Where a part lies in the memory that the whole lies in. @throws TypeError, RangeError */
+/** Returns a region's position in the memory of the whole. @throws TypeError, RangeError */
 export function placeOf(region: Region, whole: Place, elementBytes: number, api: string): Place {
   const { x = 0, y = 0, z = 0, ...size } = requireOptions(region, api, regionKeys, 'region')
   requireInteger(x, api, 'x', 0, whole.width - 1)

@@ -42,7 +42,7 @@ import { type Extent, extentKeys, fromKeys, type PitchedOptions, type Place, pla
 import { Rows } from './rows.js'
 import { type StridedRows, stridedAnswer, stridedRows } from './stridedRows.js'
 
-/** What pitched memory is filled from: an array of all elements, one array for each row, or other memory. */
+/** Source of a copy to pitched memory: an array of all elements, one array per row, or other memory. */
 export type PitchedSource<E extends ElementType> =
   | ElementInputOf<E>
   | HostArrayOf<E>
@@ -53,8 +53,8 @@ export type PitchedSource<E extends ElementType> =
 const queueKeys: OptionKeys<QueueOptions> = { stream: true }
 
 /**
- * Memory of a device for rows in two or three dimensions, each of which begins where the device reads it best: there
- * are gaps between them (`cuMemAllocPitch`, `cudaMalloc3D`). Copies to and from the host leave the gaps out.
+ * Device memory for rows in two or three dimensions, with gaps that align each row (`cuMemAllocPitch`, `cudaMalloc3D`).
+ * Copies from and to the host skip the gaps.
  *
  * @example
  * using image = PitchedBuffer.allocate(device, 'f32', { width: 640, height: 480 })
@@ -63,17 +63,17 @@ const queueKeys: OptionKeys<QueueOptions> = { stream: true }
  */
 export class PitchedBuffer<E extends ElementType = DType> extends Resource implements MemoryLike {
   protected readonly kind = 'PitchedBuffer'
-  /** The type of its elements. */
+  /** Type of the elements. */
   readonly dtype: E
-  /** Elements in a row. */
+  /** Elements per row. */
   readonly width: number
-  /** Rows in a slice. */
+  /** Rows per slice. */
   readonly height: number
-  /** Slices. */
+  /** Number of slices. */
   readonly depth: number
-  /** Bytes from row to row. */
+  /** Distance between rows in bytes. */
   readonly pitch: number
-  /** Bytes from slice to slice. */
+  /** Distance between slices in bytes. */
   readonly slicePitch: number
   readonly #memory: DeviceBuffer<'u8'>
   readonly #place: Place
@@ -94,15 +94,15 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Memory for rows, with whatever was there before.
-   * @throws TypeError, RangeError for what is empty; StatusError when there is not enough memory
+   * Allocates uninitialized memory for rows.
+   * @throws TypeError, RangeError for an empty extent; StatusError when there is not enough memory
    */
   static allocate<E extends ElementType>(owner: DeviceOrContext, dtype: E, extent: Extent): PitchedBuffer<E> {
     const api = 'PitchedBuffer.allocate'
     return PitchedBuffer.#allocate(contextOf(owner, api), dtype, requireOptions(extent, api, extentKeys, 'extent'), api)
   }
 
-  /** Memory for rows, all bits zero; ready for use on any stream. @throws as {@link allocate} */
+  /** Allocates zeroed memory for rows, ready for any stream. @throws as {@link allocate} */
   static zeros<E extends ElementType>(owner: DeviceOrContext, dtype: E, extent: Extent): PitchedBuffer<E> {
     const api = 'PitchedBuffer.zeros'
     const context = contextOf(owner, api)
@@ -115,9 +115,9 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * A copy of an array of all elements, row after row; ready for use on any stream. `dtype` says what the bits of the
-   * array mean, or which struct the objects of a list are; default: the array's own type.
-   * @throws TypeError for an array of another type, RangeError for one of another length; as {@link allocate}
+   * Copies an array of all elements, row by row, to new memory, ready for any stream. `dtype` is the meaning of the
+   * array's bits, or the struct of the objects in a list. Default: the array's own type.
+   * @throws TypeError for an array of another type, RangeError for another length; as {@link allocate}
    */
   static from<D extends DType>(
     owner: DeviceOrContext,
@@ -174,28 +174,28 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return new PitchedBuffer(memory, dtype, { offset: 0, pitch, rows: height, width, height, depth })
   }
 
-  /** Number of elements, those of all rows. */
+  /** Number of elements of all rows. */
   get length(): number {
     return this.width * this.height * this.depth
   }
 
-  /** Bytes of all elements, without the gaps. */
+  /** Size of all elements in bytes, without gaps. */
   get byteLength(): number {
     return this.length * bytesOfElement(this.dtype)
   }
 
-  /** The device address of the first element, a `CUdeviceptr`. @throws DisposedError */
+  /** Device address of the first element, a `CUdeviceptr`. @throws DisposedError */
   get address(): bigint {
     this._requireAlive()
     return this.#memory.address + BigInt(this.#place.offset)
   }
 
-  /** The context whose work uses it. */
+  /** The context whose work uses the memory. */
   get context(): Context {
     return this.#memory.context
   }
 
-  /** The device whose work uses it. */
+  /** The device whose work uses the memory. */
   get device(): Context['device'] {
     return this.#memory.device
   }
@@ -205,7 +205,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Queues the writing of one value to every element; the gaps stay as they are (`cuMemsetD2D8Async` …
+   * Queues a fill of every element with one value, without changing the gaps (`cuMemsetD2D8Async` …
    * `cuMemsetD2D32Async`).
    * @throws TypeError, RangeError for a value that the element type cannot hold; DisposedError, StatusError
    */
@@ -214,7 +214,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return this
   }
 
-  /** Writes one value to every element and blocks until it is done. @throws as {@link fill} */
+  /** Fills every element with one value and blocks until the fill completes. @throws as {@link fill} */
   fillSync(value: ElementValue<E>, options: QueueOptions = {}): this {
     this.context._call('streamSynchronize', this.#fill(value, options, 'PitchedBuffer.fillSync'))
     return this
@@ -229,10 +229,10 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Queues a copy of the whole of `source`: an array of all elements, row after row; an array for each row; pitched
-   * memory of the same extent, of this or another device; memory with strides and the same shape; or of as many bytes
-   * without gaps (`cuMemcpy3DAsync`, `cuMemcpy3DPeerAsync`). A host array must stay as it is until the copy has ended;
-   * arrays of rows are taken at the call.
+   * Queues a copy of the whole `source` (`cuMemcpy3DAsync`, `cuMemcpy3DPeerAsync`). The source is an array of all
+   * elements, row by row; one array per row; pitched memory of the same extent, on any device; memory with strides and
+   * the same shape; or contiguous memory of as many bytes. Do not change a host array until the copy completes; arrays
+   * of rows are read during the call.
    * @throws TypeError for another dtype, RangeError for another length or extent; DisposedError, StatusError
    */
   copyFrom(source: PitchedSource<E>, options: QueueOptions = {}): this {
@@ -245,7 +245,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return this
   }
 
-  /** Like {@link copyFrom}, and blocks until the copy has ended. */
+  /** Copies like {@link copyFrom} and blocks until the copy completes. */
   copyFromSync(source: PitchedSource<E>, options: QueueOptions = {}): this {
     const api = 'PitchedBuffer.copyFromSync'
     const queue = this.#queueFor(options, api)
@@ -281,7 +281,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return from
   }
 
-  /** One array of the arrays of all rows. */
+  /** Joins the arrays of all rows into one array. */
   #joined(rows: readonly unknown[], api: string): ArrayBufferView {
     const { dtype, width, height, depth } = this
     if (rows.length !== height * depth) throw outOfRange(api, 'source', `${height * depth} rows`, rows.length)
@@ -310,8 +310,8 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Queues a copy of all elements, row after row, into host memory and resolves with it when the data is there.
-   * @throws TypeError for an array of another type, RangeError for another length, DisposedError, StatusError
+   * Queues a copy of all elements, row by row, into host memory. Resolves with it when the data has arrived.
+   * @throws TypeError for an array of another type, RangeError for another length; DisposedError, StatusError
    */
   async copyTo<T extends CopyTarget<E>>(target: T, options: QueueOptions = {}): Promise<T> {
     return this.#download(target, options, 'PitchedBuffer.copyTo')
@@ -324,7 +324,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return queueDownload(this.context, queue, this.#rows, to, target)
   }
 
-  /** Copies all elements into host memory and blocks until the data is there. @throws as {@link copyTo} */
+  /** Copies all elements into host memory and blocks until the data has arrived. @throws as {@link copyTo} */
   copyToSync<T extends CopyTarget<E>>(target: T, options: QueueOptions = {}): T {
     this.#downloadNow(target, options, 'PitchedBuffer.copyToSync')
     return target
@@ -336,8 +336,8 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Queues the copying of all elements into other memory: of as many bytes without gaps, or with strides and the same
-   * shape. @throws as {@link copyFrom}
+   * Queues a copy of all elements into other memory: contiguous memory of as many bytes, or memory with strides and the
+   * same shape. @throws as {@link copyFrom}
    */
   copyInto(target: MemoryLike, options: QueueOptions = {}): this {
     const api = 'PitchedBuffer.copyInto'
@@ -358,13 +358,13 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return this
   }
 
-  /** Resolves with all elements, row after row, in a fresh typed array, or as a list of structs. */
+  /** Resolves with all elements, row by row, in a new typed array, or as a list of structs. */
   async toArray(options: QueueOptions = {}): Promise<ElementArrayOf<E>> {
     const array = arrayFor(this.dtype, this.length) as HostArrayOf<E>
     return elementsFrom(await this.#download(array, options, 'PitchedBuffer.toArray'), this.dtype)
   }
 
-  /** Like {@link toArray}, and blocks until the stream gets there. */
+  /** Reads the elements like {@link toArray} and blocks until they have arrived. */
   toArraySync(options: QueueOptions = {}): ElementArrayOf<E> {
     const array = arrayFor(this.dtype, this.length) as HostArrayOf<E>
     this.#downloadNow(array, options, 'PitchedBuffer.toArraySync')
@@ -383,7 +383,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     )
   }
 
-  /** The elements of one row, as a view without a copy. @throws RangeError, DisposedError */
+  /** Returns a view of one row, without a copy. @throws RangeError, DisposedError */
   row(y: number, z = 0): DeviceBuffer<E> {
     const api = 'PitchedBuffer.row'
     requireInteger(y, api, 'y', 0, this.height - 1)
@@ -395,8 +395,8 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * A part of the memory, as a view without a copy. Disposing of the whole ends its views.
-   * @throws RangeError when it does not lie within
+   * Returns a view of a part of the memory, without a copy. Disposing of the whole buffer ends its views.
+   * @throws RangeError when the region is outside the memory
    *
    * @example
    * image.region({ x: 10, y: 20, width: 100, height: 50 }).fill(0)
@@ -409,8 +409,8 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * The memory protocol: its elements with their strides, two dimensions for one slice. `DeviceBuffer.view` has the
-   * bytes, gaps and all.
+   * Answer of the memory protocol: the elements with strides, in two dimensions for a single slice. `DeviceBuffer.view`
+   * covers all bytes, including gaps.
    */
   get [memoryProtocol](): MemoryRange {
     return { ...this._span, ...stridedAnswer(this, this.pitch, this.slicePitch) }
@@ -421,7 +421,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return true
   }
 
-  /** @internal From its first byte to its last, gaps and all. */
+  /** @internal The range from the first byte to the last, including gaps. */
   get _span(): MemoryRange {
     const { width, height, depth } = this._size
     return {
@@ -438,7 +438,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return { dtype: nameOfType(dtype), width, height, depth, pitch, device: this.context.device.ordinal }
   }
 
-  /** Frees the memory when the work of the device has ended. */
+  /** Frees the memory when the device's work completes. */
   protected release(): void {
     if (!this.#isView) this.#memory.dispose()
   }
@@ -458,7 +458,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return { address: this.address, pitch: this.pitch, rows: this.#place.rows }
   }
 
-  /** The same rows in memory without gaps. */
+  /** The same rows in contiguous memory. */
   #without({ address, deviceOrdinal }: MemoryRange): BoxSide {
     return { address, pitch: this._size.width, rows: this.height, isHost: deviceOrdinal < 0 }
   }
@@ -479,7 +479,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 }
 
-/** What CUDA takes for the bytes from row to row. */
+/** CUDA's maximum distance between rows. */
 const mostPitch = 2 ** 31 - 1
 
 function elementsFrom<E extends ElementType>(array: HostArrayOf<E>, dtype: E): ElementArrayOf<E> {

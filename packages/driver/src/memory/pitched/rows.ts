@@ -12,7 +12,7 @@ import { queueFill } from '../buffers/fill.js'
 import type { RowsInMemory } from '../buffers/hostCopy.js'
 import { type BoxEnd, type BoxSide, type BoxSize, queueBoxCopy } from './boxCopy.js'
 
-/** Rows in pitched memory, and what is done with them. */
+/** Rows of pitched memory, with fills and copies. */
 export class Rows implements RowsInMemory {
   readonly kind = 'PitchedBuffer'
   readonly #side: BoxSide
@@ -35,7 +35,7 @@ export class Rows implements RowsInMemory {
     )
   }
 
-  /** Queues the writing of an element to all places of all rows. */
+  /** Queues a fill of every element of all rows. */
   fill(context: Context, stream: CUstream, element: DataView): void {
     const { address, pitch, rows } = this.#side
     const { width, height, depth } = this.#size
@@ -44,7 +44,7 @@ export class Rows implements RowsInMemory {
       this.#fillWide(context, stream, element)
       return
     }
-    // Slices that follow each other without a gap are rows of one.
+    // Slices without a gap between them are rows of one large slice.
     const isOne = rows === height || depth === 1
     for (let slice = 0; slice < (isOne ? 1 : depth); slice += 1) {
       const to = (address + BigInt(slice * rows * pitch)) as CUdeviceptr
@@ -63,8 +63,8 @@ export class Rows implements RowsInMemory {
   }
 
   /**
-   * Elements wider than CUDA's widest memset: one row is filled, then copied to the next, the two to the next two, and
-   * so on.
+   * Fills with elements wider than CUDA's widest memset: fills one row, copies it to the next, these two to the next
+   * two, and so on.
    */
   #fillWide(context: Context, stream: CUstream, element: DataView): void {
     const side = this.#side
@@ -89,7 +89,7 @@ export class Rows implements RowsInMemory {
     }
   }
 
-  /** What lies from `start` on, as if rows had no gaps, in as few boxes as there can be. */
+  /** Splits a byte range, counted without gaps, into as few boxes as possible. */
   #forEachBox(
     start: number,
     byteLength: number,

@@ -11,7 +11,7 @@ import {
 import { bytesOfElement, nameOfType } from '../buffers/elementType.js'
 import type { BoxSide } from './boxCopy.js'
 
-/** Elements in rows, as a `PitchedBuffer` has them. */
+/** Elements in rows, with the shape of a `PitchedBuffer`. */
 export interface RowShape {
   readonly dtype: ElementType
   readonly width: number
@@ -19,14 +19,14 @@ export interface RowShape {
   readonly depth: number
 }
 
-/** What the memory protocol tells of elements in rows: two dimensions, or three for several slices. */
+/** Returns the memory protocol's answer for elements in rows: two dimensions, or three for several slices. */
 export function stridedAnswer(
   { dtype, width, height, depth }: RowShape,
   pitch: number,
   slicePitch: number,
 ): Pick<StridedRange, 'version' | 'dtype' | 'length' | 'shape' | 'strides'> {
   const bytes = bytesOfElement(dtype)
-  // Steps are counted in elements, where those have a type that others know, and rows begin with one.
+  // Strides count elements. So the type must be known to the protocol, and each row must start with a whole element.
   const isTyped = typeof dtype === 'string' && pitch % bytes === 0
   const [unit, perElement] = isTyped ? [bytes, 1] : [1, bytes]
   const shape = [depth, height, width * perElement]
@@ -41,16 +41,16 @@ export function stridedAnswer(
   }
 }
 
-/** Memory of other code whose rows lie apart, with where they lie. */
+/** Other code's memory with distances between rows. */
 export interface StridedRows {
   readonly range: MemoryRange
   readonly side: BoxSide
 }
 
 /**
- * Memory with strides, such as a tensor of DLPack, that has the same elements in rows; undefined for memory that does
- * not tell strides.
- * @throws TypeError for another dtype, RangeError for another shape, or rows that no copy in three dimensions can take
+ * Returns rows of memory with strides, such as a DLPack tensor, if it has the same shape; undefined for memory without
+ * strides.
+ * @throws TypeError for another dtype, RangeError for another shape, or strides that a 3-D copy cannot represent
  */
 export function stridedRows(memory: unknown, wanted: RowShape, api: string, name: string): StridedRows | undefined {
   if (!isMemoryLike(memory) || (memory[memoryProtocol]?.strides ?? null) === null) return undefined

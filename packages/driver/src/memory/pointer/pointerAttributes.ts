@@ -13,53 +13,53 @@ import { type HandleKind, handleKindsOf } from '../handles/handleKinds.js'
 import { type MemoryAccess, readAccess } from '../vmm/access.js'
 import { type Reader, ResultCells, readFlag, readOrdinal, readSize, readWord, requireNames } from './resultCells.js'
 
-/** The attributes of an address by name, `CUpointer_attribute` without its prefix, and what each is. */
+/** Attributes of an address: names of `CUpointer_attribute` without the prefix, and their values. */
 export interface PointerAttributes {
-  /** The `CUcontext` it was allocated in; 0n for memory that belongs to none, such as a mapping. */
+  /** The `CUcontext` of the allocation; 0n for memory without a context, such as a mapping. */
   readonly CONTEXT: bigint
   readonly MEMORY_TYPE: 'device' | 'host' | 'unknown'
-  /** Where the device uses it. */
+  /** The address for the device. */
   readonly DEVICE_POINTER: bigint
-  /** Where the host uses it; 0n for memory that the host cannot use. */
+  /** The address for the host; 0n for memory that the host cannot use. */
   readonly HOST_POINTER: bigint
-  /** For the kernel interface of network drivers. */
+  /** Tokens for the kernel interface of network drivers. */
   readonly P2P_TOKENS: { readonly p2pToken: bigint; readonly vaSpaceToken: number }
-  /** Whether synchronous operations on it always block. */
+  /** Whether synchronous operations on the memory always block. */
   readonly SYNC_MEMOPS: boolean
-  /** A number that no other allocation of the process ever has. */
+  /** Unique number of the allocation. The process never reuses it. */
   readonly BUFFER_ID: bigint
   readonly IS_MANAGED: boolean
-  /** -2 for unknown memory. */
+  /** Ordinal of the device; -2 for unknown memory. */
   readonly DEVICE_ORDINAL: number
-  /** Whether `ipcMemoryHandle` can share it. */
+  /** Whether `ipcMemoryHandle` can share the memory. */
   readonly IS_LEGACY_CUDA_IPC_CAPABLE: boolean
   readonly RANGE_START_ADDR: bigint
   readonly RANGE_SIZE: number
-  /** Whether there is memory behind the address. */
+  /** Whether the address has memory. */
   readonly MAPPED: boolean
-  /** How it may leave the process. */
+  /** Kinds of handle for exporting the memory. */
   readonly ALLOWED_HANDLE_TYPES: readonly HandleKind[]
   readonly IS_GPU_DIRECT_RDMA_CAPABLE: boolean
-  /** What the device that asks may do with it. */
+  /** Access of the querying device. */
   readonly ACCESS_FLAGS: MemoryAccess
-  /** The `CUmemoryPool` it comes from; 0n for none. */
+  /** The `CUmemoryPool` of the memory; 0n without a pool. */
   readonly MEMPOOL_HANDLE: bigint
   readonly MAPPING_SIZE: number
   readonly MAPPING_BASE_ADDR: bigint
-  /** A number that no other physical memory of the process ever has. */
+  /** Unique number of the physical memory. The process never reuses it. */
   readonly MEMORY_BLOCK_ID: bigint
   readonly IS_HW_DECOMPRESS_CAPABLE: boolean
 }
 
-/** The name of one of them. */
+/** Name of a pointer attribute. */
 export type PointerAttribute = keyof PointerAttributes
 
 const memoryTypes = ['unknown', 'host', 'device'] as const
 
-/** How the bytes of each are read. */
+/** Readers for the bytes of each attribute. */
 export const readers: { readonly [A in PointerAttribute]: Reader<PointerAttributes[A]> } = {
   CONTEXT: readWord,
-  // Anything but host memory is a device's.
+  // All memory except host memory belongs to a device.
   MEMORY_TYPE: (view) => memoryTypes[view.getUint32(0, true)] ?? 'device',
   DEVICE_POINTER: readWord,
   HOST_POINTER: readWord,
@@ -83,9 +83,9 @@ export const readers: { readonly [A in PointerAttribute]: Reader<PointerAttribut
 }
 
 /**
- * One attribute of an address (`cuPointerGetAttribute`). Undefined for an address CUDA does not know, and where the
- * memory there has no such attribute.
- * @throws TypeError for a name that is no attribute; StatusError
+ * Returns one attribute of an address (`cuPointerGetAttribute`). Returns undefined for an address unknown to CUDA, and
+ * if its memory lacks the attribute.
+ * @throws TypeError for an unknown attribute name; StatusError
  */
 export function pointerAttribute<A extends PointerAttribute>(
   owner: DeviceOrContext,
@@ -105,9 +105,9 @@ export function pointerAttribute<A extends PointerAttribute>(
 }
 
 /**
- * Several attributes of an address with one call (`cuPointerGetAttributes`). What the memory there does not have is
- * zero in its own way: `0n`, `false`, `'unknown'`, `-2` for a device.
- * @throws TypeError for a name that is no attribute; StatusError
+ * Returns several attributes of an address with one call (`cuPointerGetAttributes`). An attribute that the memory lacks
+ * has its zero value: `0n`, `false`, `'unknown'`, `-2` for a device.
+ * @throws TypeError for an unknown attribute name; StatusError
  */
 export function pointerAttributes<A extends PointerAttribute>(
   owner: DeviceOrContext,
@@ -117,7 +117,7 @@ export function pointerAttributes<A extends PointerAttribute>(
   return attributesAt(owner, address, attributes, 'pointerAttributes', 'address')
 }
 
-/** The same for another function: errors name that one and its parameter. */
+/** Like {@link pointerAttributes}. Errors name the function `api` and its parameter. */
 export function attributesAt<A extends PointerAttribute>(
   owner: DeviceOrContext,
   address: bigint,
@@ -141,9 +141,9 @@ export function attributesAt<A extends PointerAttribute>(
 }
 
 /**
- * Sets the one attribute that can be set (`cuPointerSetAttribute`): with `SYNC_MEMOPS`, synchronous operations on the
+ * Sets the only settable attribute, `SYNC_MEMOPS` (`cuPointerSetAttribute`). If true, synchronous operations on the
  * allocation always block.
- * @throws TypeError, RangeError; StatusError for an address without memory of CUDA.
+ * @throws TypeError, RangeError; StatusError for an address without CUDA memory
  */
 export function setPointerAttribute(
   owner: DeviceOrContext,

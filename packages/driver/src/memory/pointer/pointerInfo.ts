@@ -3,25 +3,25 @@ import type { DeviceOrContext } from '../../core/context/context.js'
 import { toSpan } from '../../core/ranges/span.js'
 import { attributesAt } from './pointerAttributes.js'
 
-/** What CUDA knows about an address. */
+/** CUDA's information about an address. */
 export interface PointerInfo {
-  /** `'host'` for page-locked memory of the host, `'unregistered'` for memory CUDA does not know. */
+  /** `'host'` for page-locked host memory, `'unregistered'` for memory unknown to CUDA. */
   readonly type: 'unregistered' | 'host' | 'device' | 'managed'
-  /** Ordinal of its device; undefined for unregistered memory. */
+  /** Ordinal of the memory's device; undefined for unregistered memory. */
   readonly deviceOrdinal: number | undefined
-  /** The address that kernels use; undefined where they cannot. */
+  /** The address for kernels; undefined if kernels cannot use the memory. */
   readonly devicePointer: bigint | undefined
-  /** The address that the host uses; undefined where it cannot. */
+  /** The address for the host; undefined if the host cannot use the memory. */
   readonly hostPointer: bigint | undefined
-  /** First address of the allocation it lies in; 0n for unregistered memory. */
+  /** First address of the allocation; 0n for unregistered memory. */
   readonly rangeStart: bigint
-  /** Bytes of that allocation; 0 for unregistered memory. */
+  /** Size of the allocation in bytes; 0 for unregistered memory. */
   readonly rangeLength: number
 }
 
 /**
- * Asks what lies at an address (`cuPointerGetAttributes`). An address CUDA does not know is no error.
- * @param pointer memory, or its address.
+ * Returns information about the memory at an address (`cuPointerGetAttributes`). An unknown address is not an error.
+ * @param pointer memory, or its address
  */
 export function pointerInfo(owner: DeviceOrContext, pointer: bigint | MemoryLike): PointerInfo {
   const api = 'pointerInfo'

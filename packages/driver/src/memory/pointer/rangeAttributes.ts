@@ -6,14 +6,14 @@ import { check } from '../../core/errors.js'
 import { scratch } from '../../core/native.js'
 import { type Reader, ResultCells, readFlag, readOrdinal, requireNames } from './resultCells.js'
 
-/** What was advised for managed memory, by name: `CUmem_range_attribute` without its prefix. */
+/** Advice for managed memory: names of `CUmem_range_attribute` without the prefix, and their values. */
 export interface RangeAttributes {
   readonly READ_MOSTLY: boolean
-  /** Ordinal of a device, -1 for the host, -2 for none or several. */
+  /** Ordinal of a device; -1 for the host, -2 for none or several. */
   readonly PREFERRED_LOCATION: number
-  /** Ordinals of devices; -1 stands for the host. */
+  /** Ordinals of devices; -1 for the host. */
   readonly ACCESSED_BY: readonly number[]
-  /** Ordinal of a device, -1 for the host, -2 for none or several. */
+  /** Ordinal of a device; -1 for the host, -2 for none or several. */
   readonly LAST_PREFETCH_LOCATION: number
   readonly PREFERRED_LOCATION_TYPE: RangeLocationType
   readonly PREFERRED_LOCATION_ID: number
@@ -21,10 +21,10 @@ export interface RangeAttributes {
   readonly LAST_PREFETCH_LOCATION_ID: number
 }
 
-/** Where managed memory lies, or `'none'`. */
+/** Kind of a managed memory's location, or `'none'`. */
 export type RangeLocationType = 'none' | 'device' | 'host' | 'host-node' | 'host-node-current'
 
-/** The name of one of them. */
+/** Name of a range attribute. */
 export type RangeAttribute = keyof RangeAttributes
 
 const locationTypes: { readonly [type: number]: RangeLocationType } = {
@@ -35,7 +35,7 @@ const locationTypes: { readonly [type: number]: RangeLocationType } = {
 }
 const readLocationType = (view: DataView): RangeLocationType => locationTypes[view.getInt32(0, true)] ?? 'none'
 
-/** An ordinal where there is no device. */
+/** The ordinal that means no device. */
 const noDevice = -2
 
 const rangeReaders: { readonly [A in RangeAttribute]: Reader<RangeAttributes[A]> } = {
@@ -53,8 +53,8 @@ const rangeReaders: { readonly [A in RangeAttribute]: Reader<RangeAttributes[A]>
 }
 
 /**
- * One attribute of managed memory (`cuMemRangeGetAttribute`).
- * @throws TypeError for a name that is no attribute; StatusError for memory that is not managed.
+ * Returns one attribute of managed memory (`cuMemRangeGetAttribute`).
+ * @throws TypeError for an unknown attribute name; StatusError for memory that is not managed
  */
 export function rangeAttribute<A extends RangeAttribute>(
   owner: DeviceOrContext,
@@ -72,8 +72,8 @@ export function rangeAttribute<A extends RangeAttribute>(
 }
 
 /**
- * Several attributes of managed memory with one call (`cuMemRangeGetAttributes`).
- * @throws TypeError for a name that is no attribute; StatusError for memory that is not managed.
+ * Returns several attributes of managed memory with one call (`cuMemRangeGetAttributes`).
+ * @throws TypeError for an unknown attribute name; StatusError for memory that is not managed
  */
 export function rangeAttributes<A extends RangeAttribute>(
   owner: DeviceOrContext,
@@ -106,7 +106,7 @@ function rangeCode(attribute: RangeAttribute, api: string, name: string): CUmem_
   return CUmem_range_attribute[`CU_MEM_RANGE_ATTRIBUTE_${attribute}`]
 }
 
-/** The list of devices has room for all of them and for the host. */
+/** Returns the bytes for an attribute's value. A list of devices has room for all devices and the host. */
 function rangeBytes(attribute: RangeAttribute): number {
   if (attribute !== 'ACCESSED_BY') return 4
   const out = scratch()

@@ -1,7 +1,7 @@
 import { NativeMemory } from '@shoal/ffi'
 import { requireList } from '@shoal/types'
 
-/** Reads the value of an attribute from where the driver wrote it. */
+/** Reads an attribute's value from the memory that the driver wrote. */
 export type Reader<T> = (view: DataView) => T
 
 export const readFlag = (view: DataView): boolean => view.getInt32(0, true) !== 0
@@ -9,12 +9,12 @@ export const readWord = (view: DataView): bigint => view.getBigUint64(0, true)
 export const readSize = (view: DataView): number => Number(view.getBigUint64(0, true))
 export const readOrdinal = (view: DataView): number => view.getInt32(0, true)
 
-/** Names of attributes, each once. @throws TypeError */
+/** Returns unique attribute names. @throws TypeError */
 export function requireNames<A>(attributes: readonly A[], api: string): A[] {
   return [...new Set(requireList(attributes, api, 'attributes', 'a list of names'))]
 }
 
-/** A list of codes, a cell for the result of each, and the list of pointers to them. */
+/** Codes of attributes, cells for their results, and pointers to the cells. */
 export class ResultCells {
   readonly codes: Uint32Array
   readonly pointers: BigUint64Array

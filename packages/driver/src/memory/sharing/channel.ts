@@ -7,19 +7,19 @@ interface Listening {
   off(event: 'message', listener: (message: unknown) => void): unknown
 }
 
-/** A channel between processes as Node has it: what `fork` gave, or `process` in its child. */
+/** A channel between processes in Node's form: the result of `fork`, or `process` in the child. */
 export interface ProcessChannel extends Listening {
-  /** As Node has it; absent where there is no channel. */
+  /** Node's send function; absent without a channel. */
   send?(message: object, callback?: (error: Error | null) => void): boolean
 }
 
-/** A channel between threads as Node has it: a `Worker`, `parentPort` or a `MessagePort`. */
+/** A channel between threads in Node's form: a `Worker`, `parentPort` or a `MessagePort`. */
 export interface ThreadChannel extends Listening {
-  /** As Node has it. */
+  /** Node's postMessage function. */
   postMessage(message: object, transfer?: readonly MessagePort[]): void
 }
 
-/** What {@link share} and {@link receive} work over. */
+/** The channel for {@link share} and {@link receive}. */
 export type SharingChannel = ProcessChannel | ThreadChannel
 
 export function requireChannel(channel: unknown, api: string): SharingChannel {
@@ -37,11 +37,11 @@ export function isThread(channel: SharingChannel): channel is ThreadChannel {
 
 export function post(channel: SharingChannel, message: object, port?: MessagePort): void {
   if (isThread(channel)) channel.postMessage(message, port === undefined ? [] : [port])
-  // That the other side is gone its end says.
+  // If the other side is gone, the channel's end event reports it.
   else channel.send?.(message, () => undefined)
 }
 
-/** Listens on a channel until the function that it returns is called. */
+/** Listens on a channel. Returns a function that stops listening. */
 export function listen(channel: SharingChannel, kind: string, heard: (message: unknown) => void): () => void {
   const listener = (message: unknown): void => {
     if (propertyOf(message, 'shoal') === kind) heard(message)
@@ -51,8 +51,8 @@ export function listen(channel: SharingChannel, kind: string, heard: (message: u
 }
 
 /**
- * @throws SystemError for a channel whose other side has ended, as far as the channel knows: a port that is closed does
- * not.
+ * Checks that a channel's other side has not ended, as far as the channel knows. A closed port does not report it.
+ * @throws SystemError when the other side has ended
  */
 export function requireOpen(channel: SharingChannel, api: string): void {
   const hasEnded = isThread(channel)
@@ -62,7 +62,7 @@ export function requireOpen(channel: SharingChannel, api: string): void {
 }
 
 function hasExited(channel: ProcessChannel): boolean {
-  // process.exitCode is what this process will end with.
+  // process.exitCode is the exit code that this process will use.
   if (isOwnProcess(channel)) return false
   return [propertyOf(channel, 'exitCode'), propertyOf(channel, 'signalCode')].some(
     (how) => how !== null && how !== undefined,
@@ -73,15 +73,15 @@ const isOwnProcess = (channel: SharingChannel): boolean => channel === (process 
 
 interface Waiting {
   readonly calls: Set<() => void>
-  /** Takes the listeners off the channel. */
+  /** Removes the listeners from the channel. */
   readonly leave: () => void
 }
 
 const waiting = new WeakMap<object, Waiting>()
 
 /**
- * Calls when the other end of a channel goes, as far as the channel tells. However many calls wait for their turn, the
- * channel has one listener: of more than ten Node warns as of a leak.
+ * Calls `call` when the other end of a channel ends, if the channel reports it. All pending calls share one listener,
+ * because Node warns about a leak for more than ten.
  */
 export function onEnd(channel: SharingChannel, call: () => void): () => void {
   const { calls, leave } = waiting.get(channel) ?? listenForEnd(channel)
@@ -94,7 +94,7 @@ export function onEnd(channel: SharingChannel, call: () => void): () => void {
 function listenForEnd(channel: SharingChannel): Waiting {
   const emitter = channel as unknown as NodeJS.EventEmitter
   const events = isThread(channel) ? ['exit', 'close'] : ['exit', 'disconnect']
-  // process.on('exit') is the end of this process, not of the other one.
+  // process.on('exit') reports the end of this process, not of the other one.
   const names = isOwnProcess(channel) ? ['disconnect'] : events
   const calls = new Set<() => void>()
   const callAll = (): void => {

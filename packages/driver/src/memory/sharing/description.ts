@@ -29,86 +29,82 @@ import { pointerAttributes } from '../pointer/pointerAttributes.js'
 import { PhysicalMemory } from '../vmm/physicalMemory.js'
 
 /**
- * How memory gets from one to another: as an address in one process; by a file descriptor; by a legacy IPC handle; by a
- * pool and a pointer into it.
+ * How memory is shared: by address in one process, by file descriptor, by legacy IPC handle, or by pool and pool
+ * pointer.
  */
 export type SharingWay = 'process' | 'posix-fd' | 'ipc' | 'pool'
 
 /**
- * What other processes and Python read of memory: JSON. A descriptor goes beside it where `way` is `posix-fd` or
- * `pool`.
+ * The description of shared memory as JSON, which other processes and Python read. If `way` is `posix-fd` or `pool`,
+ * descriptors accompany it.
  */
 export interface SharedDescription {
-  /** Tells it from other messages. */
+  /** Identifies the message. */
   readonly type: 'shared-memory'
-  /** Of this description. */
+  /** Version of the description. */
   readonly version: 1
-  /** How it is opened. */
+  /** How to open the memory. */
   readonly way: SharingWay
-  /** UUID of its device. */
+  /** UUID of the memory's device. */
   readonly deviceUuid: string
   /** Bytes from the first element to the end of the last. */
   readonly byteLength: number
-  /** Where they begin in what is opened. */
+  /** Offset of the first element in the opened memory, in bytes. */
   readonly byteOffset: number
-  /** Bytes of what is opened by descriptors. */
+  /** Size of the memory behind the descriptors, in bytes. */
   readonly allocationBytes?: number
   /**
-   * Bytes of each piece, in their order, where the memory lies in several. Each has a descriptor, 64 of them go with a
-   * message.
+   * Sizes of the pieces in bytes, in order, if the memory has several. Each piece has a descriptor. One message carries
+   * 64 descriptors.
    */
   readonly pieces?: readonly number[]
-  /** The 64 bytes of an IPC handle or of a pool pointer, base64. */
+  /** The 64 bytes of an IPC handle or a pool pointer, in base64. */
   readonly handle?: string
-  /**
-   * The address where `way` is `process`, in decimal. Only a description that a thread of this process left behind has
-   * one.
-   */
+  /** The address in decimal, if `way` is `process`. Only descriptions from threads of this process have an address. */
   readonly address?: string
-  /** Type of the elements, where they have one. */
+  /** Type of the elements, if they have one. */
   readonly dtype?: DType | undefined
-  /** Extents in elements, where they have a type. */
+  /** Extents in elements, if the elements have a type. */
   readonly shape?: readonly number[] | undefined
-  /** Steps in elements. */
+  /** Strides in elements. */
   readonly strides?: readonly number[] | undefined
-  /** Writing to it is an error. */
+  /** Whether writing to the memory is an error. */
   readonly readOnly?: boolean
-  /** An event after which the contents are there. */
+  /** An event that completes when the contents are ready. */
   readonly event?: IpcEventHandle
 }
 
-/** The type of a message that has nothing but more descriptors. */
+/** Type of a message that contains only additional descriptors. */
 export const furtherPieces = 'shared-memory-pieces'
 
-/** Descriptors that go with one message, the most that a socket takes. */
+/** Maximum number of descriptors per message, as sockets allow. */
 export const descriptorsInMessage = 64
 
 /**
- * The message between threads. It names a description that the sender left in this process and carries no address
- * itself.
+ * The message between threads. It names a description that the sender stored in this process, and contains no address.
  */
 export interface ThreadDescription {
   readonly type: 'shared-memory'
   readonly version: 1
   readonly way: 'process'
-  /** What the description is taken with, once. */
+  /** Key of the stored description. It can be used once. */
   readonly offer: string
 }
 
-/** What came in one message. The descriptors are the reader's to close. */
+/** One received message. The reader closes the descriptors. */
 export interface LinkMessage {
   readonly data: unknown
   readonly descriptors: readonly number[]
-  /** How memory may be opened that came this way. */
+  /** The ways that are allowed for memory from this channel. */
   readonly ways: readonly SharingWay[]
 }
 
-/** A socket reaches other processes, whose addresses mean nothing here. */
+/** A socket connects to other processes. Their addresses are invalid here. */
 export const waysOfSocket: readonly SharingWay[] = ['posix-fd', 'ipc', 'pool']
-/** Threads share addresses, and need nothing else. */
+/** Threads share addresses, so they need no other way. */
 export const waysOfPort: readonly SharingWay[] = ['process']
 
-/** A description, and what the descriptors beside it are of: the caller's to dispose of. */
+/** A description and the owners of its descriptors. The caller disposes of them. */
 export interface Exported {
   readonly description: SharedDescription
   readonly sources: readonly (DescriptorHandle | PhysicalMemory)[]
@@ -128,7 +124,7 @@ const asked = [
 ] as const
 
 /**
- * What is told of the memory of a device, whichever way it goes. @throws TypeError, RangeError; DisposedError;
+ * Returns the facts about device memory that every way needs. @throws TypeError, RangeError; DisposedError;
  * FeatureNotSupportedError
  */
 function factsOf(memory: MemoryLike, api: string) {
@@ -149,7 +145,7 @@ function factsOf(memory: MemoryLike, api: string) {
   return { range, device, description }
 }
 
-/** With its layout, where it has a dtype. */
+/** Returns the memory's range, with its layout if the memory has a dtype. */
 export function rangeOf(memory: MemoryLike, api: string): MemoryRange {
   const isTyped = isMemoryLike(memory) && memory[memoryProtocol]?.dtype !== undefined
   return isTyped ? toStridedRange(memory, api) : toMemoryRange(memory, api)
@@ -159,7 +155,7 @@ function unable(api: string, reason: string): FeatureNotSupportedError {
   return new FeatureNotSupportedError({ library: 'NVIDIA CUDA driver', api, reason })
 }
 
-/** Memory for other threads of this process. @throws as {@link exportMemory} */
+/** Describes memory for other threads of this process. @throws as {@link exportMemory} */
 export function describeInProcess(memory: MemoryLike, api: string): Exported {
   const { range, description } = factsOf(memory, api)
   return {
@@ -174,8 +170,8 @@ export function describeInProcess(memory: MemoryLike, api: string): Exported {
 }
 
 /**
- * Memory for another process: by a descriptor of each piece where it was mapped, by its pool where it came from one,
- * else by a legacy IPC handle.
+ * Exports memory for another process: mapped memory with a descriptor per piece, pool memory through its pool, other
+ * memory with a legacy IPC handle.
  * @throws TypeError, RangeError; DisposedError; FeatureNotSupportedError for memory that cannot leave its process;
  * StatusError
  */
@@ -216,7 +212,7 @@ export function exportMemory(memory: MemoryLike, api: string): Exported {
   return { description: pieces.length > 1 ? { ...mapped, pieces } : mapped, sources }
 }
 
-/** The pieces of physical memory that a range of mapped memory lies in, the first of them mapped at `start`. */
+/** Returns the pieces of physical memory behind a range of mapped memory. `start` is the address of the first piece. */
 function piecesOf(
   device: Device,
   { address, byteLength }: MemoryRange,
@@ -256,8 +252,8 @@ function offsetIn(
 }
 
 /**
- * A description that came from elsewhere, by one of the ways that its channel can carry.
- * @throws TypeError, RangeError for any other message, and for a description that contradicts itself
+ * Checks a received description. Its way must be one that the channel can carry.
+ * @throws TypeError, RangeError for any other message, and for a contradictory description
  */
 export function requireDescription(data: unknown, ways: readonly SharingWay[], api: string): SharedDescription {
   const name = 'message'
@@ -281,7 +277,7 @@ export function requireDescription(data: unknown, ways: readonly SharingWay[], a
   return given
 }
 
-/** The description that a thread of this process left behind. It was checked when the memory was shared. */
+/** Takes the description that a thread of this process stored. It was checked when the memory was shared. */
 function descriptionOfThread(key: unknown, api: string, name: string): SharedDescription {
   const text = takeOfThread(requireText(key, api, name))
   if (text !== undefined) return JSON.parse(text)

@@ -2,7 +2,7 @@ import { onAbort } from '@shoal/ffi'
 import { holdEventLoop } from '@shoal/ffi/calls'
 import { AbortedError, TimeoutError, type WaitOptions } from '@shoal/types'
 
-/** Runs one after the other what is asked of one object. A call that is ended before its turn is left out. */
+/** Runs calls for the same object one after the other. Skips a call that is aborted before it starts. */
 export async function inTurn<T>(
   turns: WeakMap<object, Promise<void>>,
   channel: object,
@@ -14,7 +14,7 @@ export async function inTurn<T>(
   const own = new Promise<void>((resolve) => {
     finish = resolve
   })
-  // Whoever comes behind a call that was left out still waits for those before it.
+  // A call after a skipped one still waits for the calls before it.
   turns.set(
     channel,
     before.then(() => own),
@@ -32,9 +32,9 @@ export async function inTurn<T>(
 }
 
 /**
- * Runs what ends with the limits of a wait, or when `end` is called, with the error that it was ended by. The process
- * stays alive until then: not every channel keeps it so.
- * @param api the function that was called, for errors.
+ * Runs work with the limits of a wait. Calling `end` rejects with the given error. The process stays alive until the
+ * work ends, because not every channel keeps it alive.
+ * @param api the calling function, for errors
  */
 export async function limited<T>(
   { timeout, signal }: WaitOptions,

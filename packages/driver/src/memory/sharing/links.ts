@@ -5,31 +5,31 @@ import { propertyOf, SystemError } from '@shoal/types'
 import { type Exported, type LinkMessage, type ThreadDescription, waysOfPort } from './description.js'
 import { receiveMessage, sendDescription } from './overSocket.js'
 
-/** What two sides of one share talk over, and nobody else. When one is gone the other hears of it. */
+/** A private connection between the two sides of one share. Each side notices when the other ends. */
 export interface Link {
   send(data: object, signal: AbortSignal): Promise<void>
   sendMemory(exported: Exported, signal: AbortSignal): Promise<void>
-  /** Resolves with the next message, whose descriptors are the caller's. */
+  /** Resolves with the next message. The caller closes its descriptors. */
   receive(signal: AbortSignal): Promise<LinkMessage>
-  /** Resolves with the next message of a kind that has no descriptors: any that came are closed. */
+  /** Resolves with the next message, which should have no descriptors. Closes any descriptors it has. */
   hear(signal: AbortSignal): Promise<unknown>
-  /** Resolves when the other side has closed it or has ended. Does not keep the process alive. */
+  /** Resolves when the other side closed the link or ended. Does not keep the process alive. */
   whenClosed(): Promise<void>
   close(): void
 }
 
-/** The error for a side that ended while the other one waited for it. */
+/** Returns the error for a side that ended while the other waited for it. */
 export function peerEnded(api: string): SystemError {
   const cause = Object.assign(new Error('the other side has ended'), { code: 'ECONNRESET', syscall: 'read' })
   return new SystemError({ api, cause })
 }
 
-/** Whether an error says that the other end of a link is closed, or that nobody is there. */
+/** Whether an error means that the other end of a link is closed or does not exist. */
 export function isGone(error: unknown): boolean {
   return ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(String(propertyOf(error, 'code')))
 }
 
-/** Between processes. */
+/** A link between processes. */
 export class SocketLink implements Link {
   readonly #socket: DescriptorSocket
 
@@ -60,7 +60,7 @@ export class SocketLink implements Link {
     const ended = this.#socket.receive({ background } as { signal?: AbortSignal })
     inNextTurn(() => background.release?.())
     await ended.then(
-      // There is nothing left to say: a side that does is not to be waited for.
+      // No further message is expected. If one arrives, do not wait any longer.
       ({ descriptors }) => descriptors.forEach(closeDescriptor),
       () => undefined,
     )
@@ -71,7 +71,7 @@ export class SocketLink implements Link {
   }
 }
 
-/** Between threads of one process. */
+/** A link between threads of one process. */
 export class PortLink implements Link {
   readonly #port: MessagePort
   readonly #messages: unknown[] = []
@@ -87,7 +87,7 @@ export class PortLink implements Link {
       this.#wake()
     }
     port.on('message', heard)
-    // A message that cannot be read is a wrong one.
+    // Treat an unreadable message as a wrong one.
     port.on('messageerror', () => heard(undefined))
     this.#closed = new Promise((resolve) => {
       port.once('close', () => {
@@ -102,7 +102,7 @@ export class PortLink implements Link {
     this.#port.postMessage(data)
   }
 
-  /** The description stays in this process: messages of a port may be copies of what came from elsewhere. */
+  /** The description stays in this process, because a port's messages can be copies of foreign data. */
   async sendMemory({ description }: Exported): Promise<void> {
     this.#offer = offerToThreads(JSON.stringify(description))
     const { type, version } = description

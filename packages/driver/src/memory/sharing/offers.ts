@@ -6,15 +6,16 @@ import { isThread, listen, type ProcessChannel, post, type SharingChannel, type 
 import { isGone, type Link, PortLink, peerEnded, SocketLink } from './links.js'
 
 /**
- * What announces a share on a channel; other messages are the program's. Nobody may be listening yet, so each side
- * tells the other when it begins: an offer is made once more for whoever asks, and one that was taken already is left
- * alone, by its id.
+ * The message that announces a share on a channel. All other messages belong to the program.
+ *
+ * The other side may not listen yet. So each side sends a message when it starts, and the sharing side repeats its
+ * offer for each request. The receiver ignores an offer whose id it has already taken.
  */
 interface Offer {
   readonly shoal: 'share'
   readonly version: 1
   readonly id: string
-  /** A socket without a file, which the sender listens on. */
+  /** Path of the abstract socket on which the sender listens. */
   readonly path?: string
   readonly port?: MessagePort
 }
@@ -23,7 +24,7 @@ const namesOfShares = '\0shoal-share-'
 
 const asking = { shoal: 'receive' } as const
 
-/** Offers of a channel that were seen, the newest of them. */
+/** Ids of the newest offers that were taken from a channel. */
 const seen = new WeakMap<object, Set<unknown>>()
 const mostSeen = 64
 
@@ -37,7 +38,7 @@ function see(channel: object, id: unknown): void {
   for (const oldest of known) if (known.size > mostSeen) known.delete(oldest)
 }
 
-/** A port for each time that it is offered; the one that is answered is used. */
+/** Offers a new port for each request. Resolves with the port that the other side answers. */
 export async function offerPorts(channel: ThreadChannel, signal: AbortSignal, api: string): Promise<Link> {
   const id = randomBytes(16).toString('hex')
   const links = new Set<Link>()
@@ -53,8 +54,8 @@ export async function offerPorts(channel: ThreadChannel, signal: AbortSignal, ap
         () => {
           links.delete(link)
           link.close()
-          // One may be what the other side had no use for, beside one that it answers. All of them go with the channel
-          // alone.
+          // The other side may close a port that it does not need and answer another one. If the channel closes, all
+          // ports close.
           if (links.size === 0) reject(peerEnded(api))
         },
       )
@@ -83,7 +84,8 @@ function notReady(answer: unknown, api: string): TypeError {
 
 export async function offerSocket(channel: ProcessChannel, signal: AbortSignal, api: string): Promise<Link> {
   const id = randomBytes(16).toString('hex')
-  // No file, so that nothing stays when this process is killed; the kernel says whose the other end is.
+  // An abstract socket leaves no file behind if this process is killed. The kernel reports the identity of the other
+  // end.
   const server = DescriptorServer.listen(`${namesOfShares}${id}`)
   const offer = (): void => post(channel, { shoal: 'share', version: 1, id, path: server.path } satisfies Offer)
   const stop = listen(channel, asking.shoal, offer)
@@ -104,14 +106,14 @@ export async function offerSocket(channel: ProcessChannel, signal: AbortSignal, 
   }
 }
 
-/** The offers that come over a channel, each once, from the time that it is asked for them until `close`. */
+/** The offers on a channel, each once, from the first request until `close`. */
 export class Offers {
   readonly #channel: SharingChannel
   readonly #waiting: unknown[] = []
   readonly #stops: readonly (() => void)[]
   #wake: () => void = () => undefined
 
-  /** @param ended called when the other side turns out to have ended. */
+  /** @param ended called when the other side has ended */
   constructor(channel: SharingChannel, ended: () => void) {
     this.#channel = channel
     const stopListening = listen(channel, 'share', (offer) => {
@@ -143,14 +145,14 @@ export class Offers {
 
   close(): void {
     for (const stop of this.#stops) stop()
-    // Others are made once more for whoever asks next.
+    // Unseen offers are not closed: the sender repeats them for the next request.
     for (const offer of this.#waiting) if (isSeen(this.#channel, propertyOf(offer, 'id'))) closePort(offer)
   }
 }
 
 /**
- * Asks for offers. A port goes along to a thread, which closes with the other side: a channel that is closed already
- * does not say so.
+ * Requests offers. Sends a port along to a thread: the port closes with the other side, which a closed channel itself
+ * does not report.
  */
 function ask(channel: SharingChannel, ended: () => void): () => void {
   if (!isThread(channel)) {
@@ -176,7 +178,8 @@ function closePort(offer: unknown): void {
 }
 
 /**
- * What an offer is answered over; undefined when it was taken back, or its side is gone. @throws TypeError; SystemError
+ * Connects to the side that made an offer; undefined if the offer was withdrawn or its side is gone. @throws TypeError;
+ * SystemError
  */
 export function connect(channel: SharingChannel, offer: unknown, api: string): Link | undefined {
   const { version, path, port } = offer as {
@@ -186,7 +189,7 @@ export function connect(channel: SharingChannel, offer: unknown, api: string): L
   }
   try {
     if (version !== 1) throw wrongType(api, 'message.version', '1, the only one known here', version)
-    // A port comes from a thread only. A socket opens nothing of this process, whoever names it.
+    // Only threads send ports. A socket gives no access to this process, whoever names it.
     if (isThread(channel) && isPort(port)) return new PortLink(port)
     if (typeof path !== 'string' || !path.startsWith(namesOfShares)) {
       throw wrongType(api, 'message.path', 'the name of a socket of share()', path)

@@ -11,18 +11,18 @@ import type { MappedRange } from '../vmm/mappedRange.js'
 import { PhysicalMemory } from '../vmm/physicalMemory.js'
 import { descriptorsInMessage, type SharedDescription } from './description.js'
 
-/** What was opened, and is closed in this order. */
+/** Opened memory, and its holders in the order in which they are closed. */
 export interface Opened {
   readonly memory: MemoryLike
   readonly holders: readonly Disposable[]
 }
 
-/** Messages that come behind a description, with the descriptors that have no room beside it. */
+/** Returns the number of further messages, for descriptors that do not fit in the first one. */
 export function messagesBehind({ way, pieces = [] }: SharedDescription): number {
   return way === 'posix-fd' ? Math.max(Math.ceil(pieces.length / descriptorsInMessage) - 1, 0) : 0
 }
 
-/** Opens memory by its way. What is taken from `descriptors` is closed here. */
+/** Opens memory in its way. Closes the descriptors that it takes. */
 export async function open(
   device: Device,
   description: SharedDescription,
@@ -64,7 +64,7 @@ function requireDescriptors({ length }: readonly number[], needed: number, api: 
   if (length !== needed) throw outOfRange(api, 'message', `with ${needed} descriptors`, length)
 }
 
-/** Maps what descriptors are of into one range of addresses, each behind the one before, as they come. */
+/** Maps the memory behind the descriptors into one range of addresses, one after the other. */
 async function mapPieces(
   device: Device,
   { allocationBytes = 0, pieces = [allocationBytes], deviceUuid }: SharedDescription,
@@ -107,7 +107,7 @@ function inProcess(device: Device, { address = '', byteLength }: SharedDescripti
   return { memory, holders: [memory] }
 }
 
-/** What is imported by the descriptor that came, which is not needed any more then. */
+/** Imports the memory behind a descriptor, then closes the descriptor. */
 function imported<C extends HandleContent, T>(
   descriptors: number[],
   facts: HandleFacts<C>,

@@ -21,26 +21,26 @@ export type { ProcessChannel, SharingChannel, ThreadChannel } from './channel.js
 
 /** Memory that another thread or process has opened. */
 export interface Sharing {
-  /** How it went. */
+  /** How the memory was shared. */
   readonly way: SharingWay
   /**
-   * Resolves when the other side has disposed of it, or has ended. Memory that was not mapped must stay until then.
-   * Whoever asks keeps the process alive until then.
+   * Resolves when the other side has disposed of the memory or has ended. Keep memory that was not mapped until then.
+   * Reading this property keeps the process alive until then.
    */
   readonly released: Promise<void>
 }
 
-/** One after the other on each channel: nobody could tell which offer is whose. */
+/** The last share of each channel. Shares run one after the other, because offers could not be told apart otherwise. */
 const sending = new WeakMap<object, Promise<void>>()
 const receiving = new WeakMap<object, Promise<void>>()
 
 /**
- * Gives memory of a device to another thread or process, which takes it with {@link receive}, by the way that fits.
- * Resolves when it was taken. Several on one channel go one after the other; limits hold while a call waits for its
- * turn, too.
- * @throws TypeError, RangeError; DisposedError for memory that is gone before; FeatureNotSupportedError where it cannot
- * leave its process, or be opened there; SystemError with `code` `'ECONNRESET'` when the other side ends first or has
- * ended; AbortedError, TimeoutError
+ * Shares device memory with another thread or process, which opens it with {@link receive}. Resolves when the other
+ * side has opened the memory. Several calls on one channel run one after the other; time spent waiting counts for the
+ * limits.
+ * @throws TypeError, RangeError; DisposedError when the memory is disposed of first; FeatureNotSupportedError when the
+ * memory cannot leave its process or be opened there; SystemError with `code` `'ECONNRESET'` when the other side ends;
+ * AbortedError, TimeoutError
  *
  * @example
  * const child = fork('child.js')
@@ -52,7 +52,7 @@ export async function share(channel: SharingChannel, memory: MemoryLike, options
   requireChannel(channel, api)
   const { event, wait } = readShareOptions(options, api)
   const describe = isThread(channel) ? describeInProcess : exportMemory
-  // What cannot be shared is refused before anybody is told; the descriptor for it is made when it is taken.
+  // Refuse memory that cannot be shared before announcing it. Its descriptor is created when the other side takes it.
   for (const source of describe(memory, api).sources) source.dispose()
   return limited(wait, api, async (signal, end) => {
     requireOpen(channel, api)
@@ -60,8 +60,8 @@ export async function share(channel: SharingChannel, memory: MemoryLike, options
     try {
       return await inTurn(sending, channel, signal, async () => {
         const link = await (isThread(channel) ? offerPorts(channel, signal, api) : offerSocket(channel, signal, api))
-        // From here on the link tells of the end, behind what was said before it: a side that has taken the memory may
-        // end at once.
+        // From now on the link reports the other side's end, after its last message. A side that has opened the memory
+        // may end at once.
         stop()
         try {
           const exported = await readyToSend(memory, event, { signal }, api, describe)
@@ -88,7 +88,7 @@ export async function share(channel: SharingChannel, memory: MemoryLike, options
   })
 }
 
-/** Characters of what the other side says went wrong. */
+/** Maximum characters of the other side's error. */
 const mostOfReason = 500
 
 async function taken(link: Link, signal: AbortSignal, api: string): Promise<void> {
@@ -101,12 +101,11 @@ async function taken(link: Link, signal: AbortSignal, api: string): Promise<void
 }
 
 /**
- * Resolves with the memory that {@link share} gave at the other end, opened. It is the caller's to dispose of, which
- * tells the sender. A share that was given up before is passed over. Other messages of the channel are left to the
- * program.
- * @throws TypeError, RangeError for a wrong message; FeatureNotSupportedError for a device that this process does not
- * see; DisposedError when the sender has disposed of it; SystemError with `code` `'ECONNRESET'` when the sender ends or
- * has ended; AbortedError, TimeoutError; StatusError
+ * Opens the memory that {@link share} offers at the other end. The caller disposes of it, which notifies the sender.
+ * Skips a share that its sender has withdrawn. All other messages of the channel belong to the program.
+ * @throws TypeError, RangeError for a wrong message; FeatureNotSupportedError for a device that is not visible to this
+ * process; DisposedError when the sender has disposed of the memory; SystemError with `code` `'ECONNRESET'` when the
+ * sender ends; AbortedError, TimeoutError; StatusError
  *
  * @example
  * using memory = await receive<'f32'>(process, { timeout: 10_000 })
@@ -124,7 +123,7 @@ export async function receive<D extends DType = DType>(
     let link: Link | undefined
     const ended = (): void => {
       isEnded = true
-      // The link tells of the end otherwise, behind what was said before it.
+      // With a link, the link reports the end, after the last message.
       if (link === undefined) end(peerEnded(api))
     }
     const stop = onEnd(channel, ended)
@@ -136,7 +135,7 @@ export async function receive<D extends DType = DType>(
             link = connect(channel, await offers.next(signal), api)
             const memory = link === undefined ? undefined : await take<D>(link, signal, api)
             if (memory !== undefined) return memory
-            // It was given up before it was taken: another one may come.
+            // The sender withdrew this share. Wait for another one.
             link = undefined
             if (isEnded) throw peerEnded(api)
           }
@@ -152,7 +151,7 @@ export async function receive<D extends DType = DType>(
   })
 }
 
-/** Opens what a sender offers; undefined when it has given that up meanwhile, or has ended. */
+/** Opens offered memory; undefined if the sender has withdrawn the offer or has ended. */
 async function take<D extends DType>(
   link: Link,
   signal: AbortSignal,

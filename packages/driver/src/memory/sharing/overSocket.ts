@@ -26,23 +26,25 @@ import {
 import { inTurn, limited } from './limits.js'
 import { SharedMemory } from './sharedMemory.js'
 
-/** When the contents of shared memory are there, and how long to wait for the other side. */
+/** Options of sharing: when the contents are ready, and limits of the wait for the other side. */
 export interface ShareOptions extends WaitOptions {
   /**
-   * An event made with `{ interprocess: true, timing: false }` and recorded behind what makes the contents: the other
-   * side waits for it before it has the memory. It must live until then. Default: what is pending on the memory, as far
-   * as it says so, is waited for here.
+   * An event that was created with `{ interprocess: true, timing: false }` and recorded after the contents' producer.
+   * The other side waits for the event before it returns the memory. Keep the event until then. Default: this call
+   * waits for the pending work that the memory declares.
    */
   readonly event?: Event | undefined
 }
 
 export const shareKeys: OptionKeys<ShareOptions> = { event: true, ...waitKeys }
 
-/** One after the other on each socket: memory of many pieces takes several messages. */
+/**
+ * The last send of each socket. Sends run one after the other, because memory of many pieces takes several messages.
+ */
 const sending = new WeakMap<object, Promise<void>>()
 const receiving = new WeakMap<object, Promise<void>>()
 
-/** The options of sharing. @throws TypeError, RangeError; AbortedError */
+/** Returns the checked options of sharing. @throws TypeError, RangeError; AbortedError */
 export function readShareOptions(
   options: ShareOptions | undefined,
   api: string,
@@ -52,7 +54,7 @@ export function readShareOptions(
   return { event, wait: requireWaitOptions({ signal, timeout }, api) }
 }
 
-/** What is sent of memory once its contents are there, or with the event after which they are. */
+/** Returns the exported memory when its contents are ready, or at once with an event. */
 export async function readyToSend(
   memory: MemoryLike,
   event: Event | undefined,
@@ -73,9 +75,9 @@ async function pendingWork(memory: MemoryLike, wait: WaitOptions, api: string): 
 }
 
 /**
- * Sends memory to the process at the other end of a socket: to {@link receiveMemory}, or Python's `shoal_memory`.
- * Unless it was mapped it must stay until the other side has told that it is done.
- * @throws TypeError, RangeError; DisposedError; FeatureNotSupportedError where it cannot leave its process;
+ * Sends memory to the process at a socket's other end: to {@link receiveMemory}, or to Python's `shoal_memory`. Keep
+ * memory that was not mapped until the other side has reported that it no longer uses it.
+ * @throws TypeError, RangeError; DisposedError; FeatureNotSupportedError when the memory cannot leave its process;
  * AbortedError, TimeoutError; SystemError
  *
  * @example
@@ -90,13 +92,13 @@ export async function sendMemory(socket: DescriptorSocket, memory: MemoryLike, o
     try {
       await inTurn(sending, socket, signal, () => sendDescription(socket, exported, { signal }))
     } finally {
-      // Those of a call whose limit was over before its turn.
+      // The call ended before its turn, so its sources were not sent.
       for (const source of exported.sources) source.dispose()
     }
   })
 }
 
-/** Sends a description and the descriptors beside it, each of them open until it is sent. */
+/** Sends a description and its descriptors. Each descriptor stays open until it is sent. */
 export async function sendDescription(
   socket: DescriptorSocket,
   { description, sources }: Exported,
@@ -120,9 +122,9 @@ export async function sendDescription(
 }
 
 /**
- * Resolves with the memory that came next, opened. It is the caller's to dispose of.
- * @throws TypeError, RangeError for another message; FeatureNotSupportedError for a device that this process does not
- * see; AbortedError, TimeoutError; StatusError; SystemError, such as with `code` `'ECONNRESET'`
+ * Receives and opens the next memory. The caller disposes of it.
+ * @throws TypeError, RangeError for another message; FeatureNotSupportedError for a device that is not visible to this
+ * process; AbortedError, TimeoutError; StatusError; SystemError, such as with `code` `'ECONNRESET'`
  *
  * @example
  * using memory = await receiveMemory<'f32'>(socket, { timeout: 10_000 })
@@ -142,7 +144,7 @@ export async function receiveMemory<D extends DType = DType>(
   )
 }
 
-/** A message and its JSON; undefined for what is none. */
+/** Receives a message and parses its JSON; the data of other messages is undefined. */
 export async function receiveMessage(socket: DescriptorSocket, signal: AbortSignal): Promise<LinkMessage> {
   const { bytes, descriptors } = await socket.receive({ signal })
   return { data: parse(bytes), descriptors, ways: waysOfSocket }

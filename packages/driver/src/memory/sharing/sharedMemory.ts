@@ -28,8 +28,9 @@ import {
 import { messagesBehind, type Opened, open } from './opening.js'
 
 /**
- * Memory of another thread or process, opened: whatever takes memory takes it. `dispose()` closes it and tells the
- * other side. Made by `receive` and `receiveMemory`.
+ * Opened memory of another thread or process. Every function that takes memory accepts it.
+ *
+ * `dispose()` closes the memory and notifies the sender. Created by `receive` and `receiveMemory`.
  *
  * @example
  * using memory = await receive<'f32'>(process)
@@ -37,17 +38,17 @@ import { messagesBehind, type Opened, open } from './opening.js'
  */
 export class SharedMemory<D extends DType = DType> extends Resource implements MemoryLike {
   protected readonly kind = 'SharedMemory'
-  /** The device it lies on. */
+  /** The device of the memory. */
   readonly device: Device
-  /** How it came. */
+  /** How the memory was shared. */
   readonly way: SharingWay
   /** Bytes from the first element to the end of the last. */
   readonly byteLength: number
-  /** The type of its elements: `u8` where the sender named none. */
+  /** Type of the elements; `u8` if the sender gave none. */
   readonly dtype: D
   /** Extents in elements, the outermost dimension first. */
   readonly shape: readonly number[]
-  /** Steps in elements. */
+  /** Strides in elements. */
   readonly strides: readonly number[]
   /** Number of elements. */
   readonly length: number
@@ -75,10 +76,10 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
   }
 
   /**
-   * @internal Opens what a description tells of, and closes the descriptors that came with it and come behind it.
-   * @param more the next message, with further descriptors.
-   * @throws TypeError, RangeError for a description that cannot be; FeatureNotSupportedError for a device that this
-   * process does not see; StatusError
+   * @internal Opens the memory of a description. Closes the descriptors of this and the following messages.
+   * @param more returns the next message, with further descriptors
+   * @throws TypeError, RangeError for an invalid description; FeatureNotSupportedError for a device that is not visible
+   * to this process; StatusError
    */
   static async _open<D extends DType>(
     first: LinkMessage,
@@ -101,7 +102,7 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
       messages = messagesBehind(description)
       return await SharedMemory.#open<D>(description, descriptors, next, api, wait)
     } catch (error) {
-      // Those that still come belong to this memory, whatever was wrong with it.
+      // Read the remaining messages of this memory even after an error, and close their descriptors.
       while (messages > 0) for (const one of await next().catch(() => [])) closeDescriptor(one)
       throw error
     } finally {
@@ -139,12 +140,12 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
     }
   }
 
-  /** @internal Called once it was closed. */
+  /** @internal Sets the function that is called after the memory is closed. */
   _onClose(tell: () => void): void {
     this.#whenClosed = tell
   }
 
-  /** Its elements as a buffer, until `dispose()`. @throws RangeError for elements with gaps; DisposedError */
+  /** The elements as a buffer. Valid until `dispose()`. @throws RangeError for elements with gaps; DisposedError */
   get buffer(): DeviceBuffer<D> {
     this._requireAlive()
     this.#buffer ??= DeviceBuffer.view(this.device, this, this.dtype, { length: this.length })
@@ -164,7 +165,7 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
     return { way: this.way, dtype: this.dtype, shape: `[${this.shape}]`, deviceOrdinal: this.device.ordinal }
   }
 
-  /** Closes what was opened, when the work of this process that uses it has ended, and then tells the sender. */
+  /** Closes the memory when this process's work on it completes, then notifies the sender. */
   protected release(): void {
     if (releasesBlock()) {
       try {

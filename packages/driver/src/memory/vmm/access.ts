@@ -13,14 +13,14 @@ import { scratch } from '../../core/native.js'
 import { halvesOf, type U64Halves } from '../../core/u64Halves.js'
 import { type MemoryPlace, placeKey, type ResolvedPlace, resolvePlace } from './location.js'
 
-/** What a device may do with mapped memory. */
+/** A device's access to mapped memory. */
 export type MemoryAccess = 'none' | 'read' | 'readWrite'
 
-/** Who gets which access. */
+/** An access right of one place. */
 export interface AccessGrant {
-  /** Who may use the memory. */
+  /** The device or host that uses the memory. */
   readonly place: MemoryPlace
-  /** What it may do. */
+  /** The allowed access. */
   readonly access: MemoryAccess
 }
 
@@ -30,7 +30,7 @@ const codes: { readonly [A in MemoryAccess]: CUmemAccess_flags } = {
   readWrite: CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 }
 
-/** Access with its place resolved: checked, and ready for the driver. */
+/** A checked access right, ready for the driver. */
 export interface ResolvedGrant {
   readonly place: ResolvedPlace
   readonly access: MemoryAccess
@@ -38,7 +38,7 @@ export interface ResolvedGrant {
 
 const grantKeys: OptionKeys<AccessGrant> = { place: true, access: true }
 
-/** @throws TypeError, RangeError; DisposedError for a context that is gone. */
+/** Checks and resolves access rights. @throws TypeError, RangeError; DisposedError for a context that is gone */
 export function resolveGrants(grants: readonly AccessGrant[], api: string): ResolvedGrant[] {
   return requireList(grants, api, 'access').map((grant, index) => {
     const name = `access[${index}]`
@@ -47,7 +47,7 @@ export function resolveGrants(grants: readonly AccessGrant[], api: string): Reso
   })
 }
 
-/** The same access for one place or for several. @throws TypeError, RangeError; DisposedError */
+/** Resolves the same access for one place or several. @throws TypeError, RangeError; DisposedError */
 export function resolveSameAccess(
   places: MemoryPlace | readonly MemoryPlace[],
   access: MemoryAccess,
@@ -68,7 +68,7 @@ interface GrantStruct {
   readonly words: U64Halves
 }
 
-/** The struct of each grant so far: there are few different ones, and each mapping needs one. */
+/** Cached structs of access rights. There are few different ones, and each mapping needs one. */
 const grantStructs = new Map<number, GrantStruct>()
 
 function structOf({ place, access }: ResolvedGrant): GrantStruct {
@@ -84,14 +84,14 @@ function structOf({ place, access }: ResolvedGrant): GrantStruct {
   return struct
 }
 
-/** Grants as the driver reads them. */
+/** Encoded access rights for the driver. */
 export interface WrittenGrants {
-  /** The array of `CUmemAccessDesc`. It is shared: nobody writes to it. */
+  /** The array of `CUmemAccessDesc`. It is shared and must not be modified. */
   readonly memory: NativeMemory
-  /** Its address. */
+  /** Address of the array. */
   readonly words: U64Halves
   readonly count: number
-  /** Contexts of the devices that get access, each once. */
+  /** Contexts of the devices with access, without duplicates. */
   readonly users: readonly Context[]
 }
 
@@ -119,18 +119,18 @@ function usersOf(grants: readonly ResolvedGrant[]): readonly Context[] {
   return users
 }
 
-/** Access as the driver writes it. */
+/** Decodes the driver's access flags. */
 export function readAccess(bits: number): MemoryAccess {
   return bits === codes.readWrite ? 'readWrite' : bits === codes.read ? 'read' : 'none'
 }
 
-/** `cuMemSetAccess` for a range of addresses. */
+/** Sets the access of a range of addresses (`cuMemSetAccess`). */
 export function setAccess(address: bigint, byteLength: number, { memory, count }: WrittenGrants): void {
   if (count === 0) return
   check(cuMemSetAccess(address, byteLength, memory, count), 'cuMemSetAccess')
 }
 
-/** `cuMemGetAccess` at an address. */
+/** Returns the access at an address (`cuMemGetAccess`). */
 export function getAccess(address: bigint, place: ResolvedPlace): MemoryAccess {
   const out = scratch()
   out.u64[0] = 0n

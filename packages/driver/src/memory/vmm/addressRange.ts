@@ -21,32 +21,31 @@ import { freeAddresses, reservationUnit, reserveAddresses } from './addresses.js
 import { type MapOptions, type Mappable, MappedRange } from './mappedRange.js'
 import { requireMultiple, requireRoom } from './properties.js'
 
-/** How addresses are reserved. */
+/** Options of reserved addresses. */
 export interface ReserveOptions {
-  /** Bytes the address will be a multiple of: a power of two. Default: the driver's choice. */
+  /** Alignment of the address in bytes, a power of two. Default: the driver's choice. */
   readonly alignment?: number | undefined
-  /** An address to try first; the driver may choose another. */
+  /** Preferred address. The driver may choose another. */
   readonly address?: bigint | undefined
 }
 
 const reserveKeys: OptionKeys<ReserveOptions> = { alignment: true, address: true }
 
 /**
- * Reserved addresses, to map physical memory at. `dispose()` frees them; while something is mapped there, they are
- * freed with the last mapping.
+ * Reserved addresses for mapping physical memory. `dispose()` frees them, at the latest with their last mapping.
  * @example
  * using range = AddressRange.reserve(memory.byteLength)
  * using mapped = range.map(memory)
- * using floats = DeviceBuffer.view(device, mapped, 'f32')
+ * const floats = DeviceBuffer.view(device, mapped, 'f32')
  */
 export class AddressRange extends Resource implements ShortLived {
   protected readonly kind = 'AddressRange'
-  /** Number of addresses that are reserved, in bytes. */
+  /** Number of reserved addresses, in bytes. */
   readonly byteLength: number
   readonly #address: bigint
-  /** The byte lengths of mappings by their offsets. */
+  /** Lengths of the mappings in bytes, by offset. */
   readonly #mapped = new Map<number, number>()
-  /** Nothing is mapped from here on. */
+  /** The end of the last mapping. */
   #mappedEnd = 0
   #isFreed = false
   #isWatched = false
@@ -72,8 +71,8 @@ export class AddressRange extends Resource implements ShortLived {
 
   /**
    * Reserves addresses (`cuMemAddressReserve`).
-   * @param byteLength a multiple of 2 MiB.
-   * @throws TypeError; RangeError for another length or alignment; StatusError when there are not as many addresses.
+   * @param byteLength a multiple of 2 MiB
+   * @throws TypeError; RangeError for another length or alignment; StatusError when there are not enough addresses
    */
   static reserve(byteLength: number, options?: ReserveOptions): AddressRange {
     const api = 'AddressRange.reserve'
@@ -88,13 +87,13 @@ export class AddressRange extends Resource implements ShortLived {
     return new AddressRange(reserveAddresses(byteLength, alignment, address), byteLength)
   }
 
-  /** The first address. @throws DisposedError */
+  /** First address of the range. @throws DisposedError */
   get address(): bigint {
     this._requireAlive()
     return this.#address
   }
 
-  /** Bytes of it that something is mapped at. */
+  /** Number of mapped bytes. */
   get mappedBytes(): number {
     let sum = 0
     for (const length of this.#mapped.values()) sum += length
@@ -102,18 +101,18 @@ export class AddressRange extends Resource implements ShortLived {
   }
 
   /**
-   * Maps physical memory or a multicast object at an offset (`cuMemMap`) and gives access to it (`cuMemSetAccess`). The
-   * same memory may be mapped several times.
-   * @param memory an object, or the raw `CUmemGenericAllocationHandle` of physical memory of this process, which needs
-   * `byteLength`.
-   * @throws TypeError; RangeError where it does not fit or overlaps another mapping; StatusError, with nothing mapped;
-   * DisposedError
+   * Maps physical memory or a multicast object at an offset and grants access (`cuMemMap`, `cuMemSetAccess`). The same
+   * memory can be mapped several times.
+   * @param memory an object, or the raw `CUmemGenericAllocationHandle` of this process's physical memory, which
+   * requires `byteLength`
+   * @throws TypeError; RangeError for memory that does not fit or overlaps another mapping; StatusError, with nothing
+   * mapped; DisposedError
    */
   map(memory: Mappable | bigint, options?: MapOptions): MappedRange {
     return MappedRange._map(this, this.address, memory, options)
   }
 
-  /** @internal Records a mapping. @throws RangeError when it overlaps another one or ends beyond the range. */
+  /** @internal Records a mapping. @throws RangeError when it overlaps another mapping or exceeds the range */
   _addMapping(api: string, offset: number, byteLength: number): void {
     requireRoom(api, 'offset', offset, byteLength, this.byteLength, 'range')
     if (offset < this.#mappedEnd) this.#requireNoOverlap(api, offset, byteLength)
@@ -121,7 +120,7 @@ export class AddressRange extends Resource implements ShortLived {
     this.#mappedEnd = Math.max(this.#mappedEnd, offset + byteLength)
   }
 
-  /** @internal A mapping is gone. */
+  /** @internal Removes a mapping. */
   _removeMapping(offset: number): void {
     this.#mapped.delete(offset)
     if (this.#mapped.size === 0) this.#mappedEnd = 0
@@ -145,7 +144,7 @@ export class AddressRange extends Resource implements ShortLived {
   }
 
   #requireNoOverlap(api: string, offset: number, byteLength: number): void {
-    // What was disposed of may still be mapped, as long as the device works.
+    // Disposed mappings can still exist while the device works.
     if (this.#overlapping(offset, byteLength) !== undefined) finishReleasesSync()
     const other = this.#overlapping(offset, byteLength)
     if (other === undefined) return

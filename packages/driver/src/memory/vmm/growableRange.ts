@@ -38,17 +38,19 @@ import {
 } from './properties.js'
 import { type Mapping, unmapLate } from './unmapLate.js'
 
-/** How growable memory is reserved. */
+/** Options of growable memory. */
 export interface GrowableOptions extends AllocationOptions {
-  /** Bytes it can grow to, rounded up to the granularity. Addresses are reserved for all of them, memory is not. */
+  /**
+   * Maximum size in bytes, rounded up to the granularity. The range reserves addresses for all of them, but no memory.
+   */
   readonly maximumBytes: number
-  /** The least number of bytes it grows by. Default: the recommended granularity. */
+  /** Minimum growth in bytes. Default: the recommended granularity. */
   readonly stepBytes?: number | undefined
-  /** Who may use it besides the device it lies on. */
+  /** Access of places other than the memory's own device. */
   readonly access?: readonly AccessGrant[] | undefined
 }
 
-/** The keys of {@link GrowableOptions}. */
+/** Keys of {@link GrowableOptions}. */
 export const growableKeys: OptionKeys<GrowableOptions> = {
   maximumBytes: true,
   stepBytes: true,
@@ -56,21 +58,22 @@ export const growableKeys: OptionKeys<GrowableOptions> = {
   ...allocationKeys,
 }
 
-/** What has to be freed. It does not refer to the range, which may be collected before. */
+/** Resources to free. They do not refer to the range, because the range may be collected first. */
 interface Pieces {
   readonly address: bigint
   readonly words: U64Halves
-  /** Bytes that addresses are reserved for. */
+  /** Size of the reserved addresses in bytes. */
   readonly byteLength: number
-  /** Where each piece of memory ends, in bytes from the start. Each begins where the one before it ends. */
+  /** End of each piece of memory, in bytes from the start. Each piece starts at the end of the previous one. */
   readonly ends: number[]
-  /** Contexts whose work may use the memory: it has to end before the memory is unmapped. */
+  /** Contexts whose work may use the memory. Unmapping waits for this work. */
   readonly users: readonly Context[]
 }
 
 /**
- * Memory of a device that grows and shrinks in place: its address never changes and nothing is copied. Addresses are
- * reserved for the most there may ever be, and each growth maps another piece of physical memory behind the last.
+ * Device memory that grows and shrinks in place. The address never changes and nothing is copied.
+ *
+ * The range reserves addresses for the maximum size. Each growth maps another piece of physical memory after the last.
  * @example
  * using range = GrowableRange.reserve(device, { maximumBytes: 2 ** 34 })
  * range.resize(2 ** 21)
@@ -81,18 +84,18 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   protected readonly kind = 'GrowableRange'
   readonly #context: Context
   readonly #pieces: Pieces
-  /** What each piece is created with, and who may use it. */
+  /** Properties and access rights of each piece. */
   readonly #properties: ResolvedProperties
   readonly #grants: WrittenGrants
   readonly #granularity: number
   readonly #step: number
   #capacity = 0
   #byteLength = 0
-  /** The answer of the memory protocol for the present length. */
+  /** Answer of the memory protocol for the current length. */
   #description: MemoryRange | undefined
-  /** What the collector knows of this object, once it outlives the turn it was made in. */
+  /** The leak watch, if the object outlives the turn that created it. */
   #leak: Leak | undefined
-  /** Whether pieces may still be mapped where it grows next. */
+  /** Whether disposed pieces may still be mapped at the end of the range. */
   #hasShrunk = false
 
   private constructor(
@@ -129,9 +132,9 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   }
 
   /**
-   * Reserves the addresses (`cuMemAddressReserve`). There is no memory until {@link resize}.
-   * @param device the device the memory will lie on, and which may read and write it.
-   * @throws TypeError, RangeError; StatusError when there are not as many addresses.
+   * Reserves the addresses (`cuMemAddressReserve`). {@link resize} allocates the memory.
+   * @param device the memory's device, which can read and write it
+   * @throws TypeError, RangeError; StatusError when there are not enough addresses
    */
   static reserve(device: DeviceOrContext, options: GrowableOptions): GrowableRange {
     const api = 'GrowableRange.reserve'
@@ -139,7 +142,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     return GrowableRange._reserve(device, options, api)
   }
 
-  /** @internal The same for another function, which errors name. */
+  /** @internal Reserves the addresses. Errors name the function `api`. */
   static _reserve(device: DeviceOrContext, options: GrowableOptions, api: string): GrowableRange {
     startDriver()
     const place = resolveDevice(device, api)
@@ -154,31 +157,31 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     return new GrowableRange(place.context, address, byteLength, rounded, granularity, properties, grants)
   }
 
-  /** The first address, which never changes. @throws DisposedError */
+  /** Address of the first byte. It never changes. @throws DisposedError */
   get address(): bigint {
     this.#requireUsable()
     return this.#pieces.address
   }
 
-  /** Bytes in use: what {@link resize} was called with. */
+  /** Current size in bytes, as given to {@link resize}. */
   get byteLength(): number {
     return this.#byteLength
   }
 
-  /** Bytes that memory is mapped for. */
+  /** Size of the mapped memory in bytes. */
   get capacity(): number {
     return this.#capacity
   }
 
-  /** Bytes it can grow to. */
+  /** Maximum size in bytes. */
   get maximumBytes(): number {
     return this.#pieces.byteLength
   }
 
   /**
-   * Grows or shrinks it to a number of bytes (`cuMemCreate`, `cuMemMap`, `cuMemSetAccess`; `cuMemUnmap`). What is added
-   * has no defined contents. Shrinking frees whole pieces that are not needed any more, on a native thread when the
-   * work of the devices with access has ended; an error of that becomes a process warning.
+   * Grows or shrinks the memory to `byteLength` bytes (`cuMemCreate`, `cuMemMap`, `cuMemSetAccess`; `cuMemUnmap`). New
+   * bytes are uninitialized. Shrinking frees whole unused pieces on a native thread, when the work of the devices with
+   * access completes. An error of that release becomes a process warning.
    * @throws RangeError above `maximumBytes`; StatusError when memory is short, with nothing changed; DisposedError
    */
   resize(byteLength: number): this {
@@ -210,7 +213,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     return { address, byteLength, capacity, maximumBytes }
   }
 
-  /** Frees everything when the work of the devices with access has ended. */
+  /** Frees everything when the work of the devices with access completes. */
   protected release(): void {
     if (this.#leak !== undefined) forgetLeak(this, this.#leak.bytes, true)
     this.#capacity = 0
@@ -230,7 +233,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     const { words, byteLength: maximum, ends } = this.#pieces
     const wanted = roundUp(Math.max(byteLength - start, this.#step), this.#granularity)
     const size = Math.min(wanted, maximum - start)
-    // The driver refuses to map over pieces that the release thread still unmaps.
+    // The driver refuses to map over pieces that the release thread is still unmapping.
     if (this.#hasShrunk) finishReleasesSync()
     this.#hasShrunk = false
     createAndMap(this.#properties, size, words, start, this.#grants)
@@ -243,7 +246,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     const { address, ends, users } = this.#pieces
     const kept = ends.findIndex((_, index) => (ends[index - 1] ?? 0) >= byteLength)
     if (kept < 0) return
-    // A call on a native thread works with it: what is not needed any more goes when the range shrinks the next time.
+    // A call on a native thread uses these pieces. The next shrink frees them.
     const from = address + BigInt(byteLength)
     if (isAnythingInUse() && whenMemoryUnused(from, this.#capacity - byteLength) !== undefined) return
     const what = 'A piece of a GrowableRange'
@@ -260,7 +263,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   }
 }
 
-/** Takes the pieces from one on out of the list of their ends. */
+/** Removes the pieces from index `first` on. Returns their mappings. */
 function mappingsOf(address: bigint, ends: number[], first: number): Mapping[] {
   const before = ends[first - 1] ?? 0
   return ends.splice(first).map((end, index, all) => {
@@ -269,19 +272,19 @@ function mappingsOf(address: bigint, ends: number[], first: number): Mapping[] {
   })
 }
 
-/** Frees everything when the work of the devices has ended, and behind pieces that go already. */
+/** Frees everything when the devices' work completes, after the pieces that are already being freed. */
 function freeLate(what: string, { address, byteLength, ends, users }: Pieces): void {
   unmapLate(what, mappingsOf(address, ends, 0), users, () => freeAddresses(address, byteLength))
 }
 
-/** What pieces are created with, and who may use them. */
+/** Properties and access rights of new pieces. */
 interface Setup {
   readonly properties: ResolvedProperties
   readonly grants: WrittenGrants
   readonly granularity: number
 }
 
-/** The setup without options, once for each context. */
+/** The setup without options, one per context. */
 const defaultSetups = new WeakMap<Context, Setup>()
 
 function defaultSetup(place: DevicePlace): Setup {

@@ -3,35 +3,35 @@ import { isPlainObject, type OptionKeys, otherCopy, requireInteger, requireOptio
 import { Context, contextBehind, contextOf, type DeviceOrContext } from '../../core/context/context.js'
 import { Device } from '../../core/device/device.js'
 
-/** Host memory of one NUMA node; `'current'` is the node of the calling thread. */
+/** Host memory of one NUMA node. */
 export interface HostNode {
-  /** Number of the NUMA node; `'current'` is that of the calling thread. */
+  /** Number of the NUMA node; `'current'` is the calling thread's node. */
   readonly hostNode: number | 'current'
 }
 
-/** Where physical memory is made: on a device, on the host, or on one NUMA node of the host. */
+/** Place of physical memory: a device, the host, or one NUMA node of the host. */
 export type MemoryPlace = DeviceOrContext | 'host' | HostNode
 
-/** Where memory lies, as plain data. */
+/** Location of memory as plain data. */
 export type MemoryLocation =
   | { readonly type: 'device'; readonly deviceOrdinal: number }
   | { readonly type: 'host' }
   | { readonly type: 'host-node'; readonly node: number | 'current' }
 
-/** A place as a `CUmemLocation`, and the context of its device. */
+/** A place as a `CUmemLocation`, with its device's context. */
 export interface ResolvedPlace {
   readonly type: CUmemLocationType
   readonly id: number
-  /** Undefined for host memory. */
+  /** The device's context; undefined for host memory. */
   readonly context: Context | undefined
 }
 
-/** The place that a device is. */
+/** The place of a device. */
 export interface DevicePlace extends ResolvedPlace {
   readonly context: Context
 }
 
-/** A number for each place, below 2^36: the key of caches. A text would take longer to make. */
+/** Returns a unique number below 2^36 for each place, as a cache key. Creating a string would take longer. */
 export function placeKey({ type, id }: ResolvedPlace): number {
   return id * 16 + type
 }
@@ -39,7 +39,7 @@ export function placeKey({ type, id }: ResolvedPlace): number {
 const host: ResolvedPlace = { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST, id: 0, context: undefined }
 const nodeKeys: OptionKeys<HostNode> = { hostNode: true }
 
-/** @throws TypeError; RangeError for a node that cannot be; DisposedError for a context that is gone. */
+/** Resolves a place. @throws TypeError; RangeError for an invalid node; DisposedError for a context that is gone */
 export function resolvePlace(place: MemoryPlace, api: string, name: string): ResolvedPlace {
   if (place === 'host') return host
   const context = contextBehind(place)
@@ -50,12 +50,12 @@ export function resolvePlace(place: MemoryPlace, api: string, name: string): Res
   )
 }
 
-/** The place that a device is. @throws TypeError for anything else, host memory included; DisposedError */
+/** Resolves a device's place. @throws TypeError for other places, including host memory; DisposedError */
 export function resolveDevice(device: DeviceOrContext, api: string, name = 'device'): DevicePlace {
   return deviceOf(contextOf(device, api, name))
 }
 
-/** The primary context of a device that the driver named. */
+/** Returns the primary context of the device with an ordinal from the driver. */
 export function primaryContextAt(ordinal: number): Context {
   return Device.get(ordinal).primaryContext
 }
@@ -72,7 +72,7 @@ function resolveNode({ hostNode }: HostNode, api: string, name: string): Resolve
   return { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA, id, context: undefined }
 }
 
-/** A `CUmemLocation` as data. */
+/** Decodes a `CUmemLocation`. */
 export function locationOf(type: CUmemLocationType, id: number): MemoryLocation {
   switch (type) {
     case CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:

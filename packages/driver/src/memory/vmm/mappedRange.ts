@@ -44,32 +44,34 @@ import { mappableOf } from './physicalMemory.js'
 import { requireMultiple, requirePart } from './properties.js'
 import { unmapLate } from './unmapLate.js'
 
-/** What can be mapped: physical memory or a multicast object. */
+/** An object that can be mapped: physical memory or a multicast object. */
 export interface Mappable {
   readonly handle: CUmemGenericAllocationHandle
   readonly byteLength: number
-  /** @internal Contexts of the devices it lies on: they get access unless told otherwise. Empty for host memory. */
+  /** @internal Contexts of the memory's devices, which get access by default. Empty for host memory. */
   readonly _contexts: readonly Context[]
-  /** @internal Bytes that sizes and offsets of mappings must be a multiple of. */
+  /** @internal Granularity of sizes and offsets of mappings, in bytes. */
   readonly _granularity: number
-  /** @internal @throws RangeError while it cannot be mapped yet. */
+  /** @internal Checks that the object can be mapped. @throws RangeError */
   _requireComplete?(api: string): void
 }
 
-/** Which part is mapped, where, and for whom. */
+/** Options of a mapping: part, position and access. */
 export interface MapOptions {
-  /** Bytes from the start of the range. Default: 0. */
+  /** Offset in the range in bytes. Default: 0. */
   readonly offset?: number | undefined
-  /** Bytes from the start of the memory. Default: 0, and drivers take nothing else yet: `CUDA_ERROR_NOT_SUPPORTED`. */
+  /**
+   * Offset in the memory in bytes. Current drivers accept only 0 (otherwise `CUDA_ERROR_NOT_SUPPORTED`). Default: 0.
+   */
   readonly memoryOffset?: number | undefined
   /**
-   * Default: all of the memory from `memoryOffset` on, and drivers take no less yet: `CUDA_ERROR_NOT_SUPPORTED`. Memory
-   * given by its raw handle has no default.
+   * Number of bytes. Default: the rest of the memory after `memoryOffset`, and current drivers accept nothing else
+   * (`CUDA_ERROR_NOT_SUPPORTED`). Required for a raw handle.
    */
   readonly byteLength?: number | undefined
   /**
-   * Who may use it; `[]` for nobody until `setAccess` is called. Default: the devices the memory lies on, for reading
-   * and writing; for host memory nobody.
+   * Access rights; with `[]` no place has access until `setAccess`. Default: `'readWrite'` for the memory's devices, no
+   * access for host memory.
    */
   readonly access?: readonly AccessGrant[] | undefined
 }
@@ -77,7 +79,7 @@ export interface MapOptions {
 const mapKeys: OptionKeys<MapOptions> = { offset: true, memoryOffset: true, byteLength: true, access: true }
 
 /**
- * Physical memory at an address; made by `AddressRange.map`. Devices with access use it like any other memory.
+ * Physical memory at an address, created by `AddressRange.map`. Devices with access use it like any other memory.
  * @example
  * using mapped = range.map(memory, { access: [] })
  * mapped.setAccess([first, second], 'readWrite')
@@ -85,21 +87,21 @@ const mapKeys: OptionKeys<MapOptions> = { offset: true, memoryOffset: true, byte
  */
 export class MappedRange extends Resource implements MemoryLike, ShortLived {
   protected readonly kind = 'MappedRange'
-  /** The addresses it is mapped into. */
+  /** The range of addresses with this mapping. */
   readonly range: AddressRange
-  /** What is mapped. */
+  /** The mapped object. */
   readonly memory: Mappable
-  /** Bytes from the start of the range. */
+  /** Offset in the range in bytes. */
   readonly offset: number
-  /** Bytes that are mapped. */
+  /** Size of the mapping in bytes. */
   readonly byteLength: number
   readonly #address: bigint
-  /** The context it is memory of; none for host memory. */
+  /** The context of the memory; undefined for host memory. */
   readonly #context: Context | undefined
-  /** Contexts whose work may use the memory: it has to end before the memory is unmapped. */
+  /** Contexts whose work may use the memory. Unmapping waits for this work. */
   #users: readonly Context[]
   #isWatched = false
-  /** What the leak watch unmaps it with. */
+  /** State with which the leak watch unmaps the memory. */
   #watched: { users: readonly Context[] } | undefined
   #description: MemoryRange | undefined
 
@@ -172,7 +174,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     return new MappedRange(range, memory, address, offset, byteLength, grants.users)
   }
 
-  /** The first address. @throws DisposedError */
+  /** Address of the first byte. @throws DisposedError */
   get address(): bigint {
     this._requireAlive()
     this.#context?._requireAlive()
@@ -180,8 +182,8 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   }
 
   /**
-   * Changes what some places may do with the memory (`cuMemSetAccess`); others keep what they have. Taking access away
-   * blocks until the work of the devices with access has ended.
+   * Sets the access of some places (`cuMemSetAccess`). Other places keep their access. Removing access blocks until the
+   * work of the devices with access completes.
    * @throws TypeError, RangeError; StatusError for a device that cannot reach the memory; DisposedError
    */
   setAccess(places: MemoryPlace | readonly MemoryPlace[], access: MemoryAccess): void {
@@ -193,9 +195,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     this.#addUsers(grants.users)
   }
 
-  /**
-   * What a device or the host may do with the memory (`cuMemGetAccess`). @throws TypeError, RangeError; DisposedError
-   */
+  /** Returns the access of a device or the host (`cuMemGetAccess`). @throws TypeError, RangeError; DisposedError */
   getAccess(place: MemoryPlace): MemoryAccess {
     return getAccess(this.address, resolvePlace(place, 'MappedRange.getAccess', 'place'))
   }
@@ -222,7 +222,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     }
   }
 
-  /** Unmaps it (`cuMemUnmap`) when the work of the devices with access has ended. */
+  /** Unmaps the memory when the work of the devices with access completes (`cuMemUnmap`). */
   protected release(): void {
     if (this.#isWatched) forgetLeak(this)
     if (processIsEnding()) return
@@ -234,7 +234,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     afterUseOfMemory(what, address, byteLength, () => afterCapture(what, unmap))
   }
 
-  /** The driver itself does not wait: a kernel whose memory is unmapped ends the context. */
+  /** Waits for the devices, because the driver does not: unmapping a running kernel's memory ends the context. */
   #wait(): void {
     for (const context of this.#users) context._release('ctxSynchronize')
   }
@@ -274,7 +274,7 @@ function requireMappable(
   return { handle, granularity: memory._granularity }
 }
 
-/** The access to memory of one device, unless told otherwise: the same for each mapping. */
+/** Default access to one device's memory, the same for each mapping. */
 const grantsOfDevice = new WeakMap<Context, WrittenGrants>()
 
 function defaultGrants({ _contexts: contexts }: Mappable): WrittenGrants {

@@ -20,9 +20,9 @@ let outCells: Uint32Array | undefined
 const fourGiB = 2 ** 32
 
 /**
- * Makes physical memory and maps it at an address, `offset` bytes from `start` (`cuMemCreate`, `cuMemMap`,
- * `cuMemSetAccess`). The mapping alone keeps the memory (`cuMemRelease`).
- * @throws StatusError from the driver, with nothing made.
+ * Creates physical memory and maps it `offset` bytes after `start` (`cuMemCreate`, `cuMemMap`, `cuMemSetAccess`). Only
+ * the mapping keeps the memory (`cuMemRelease`).
+ * @throws StatusError from the driver, with nothing created
  */
 export function createAndMap(
   properties: ResolvedProperties,
@@ -66,14 +66,14 @@ function highAt({ low, high }: U64Halves, offset: number): number {
 }
 
 /**
- * Makes physical memory (`cuMemCreate`): its handle stands at the start of {@link scratch} then. @throws StatusError
+ * Creates physical memory (`cuMemCreate`) and writes its handle to the start of {@link scratch}. @throws StatusError
  */
 export function createMemory(properties: ResolvedProperties, byteLength: number): void {
   const { handleTypes, place } = properties
   let status = createWith(properties, byteLength)
   if (status === Status.outOfMemory) {
     const again = (): number => createWith(properties, byteLength)
-    // Memory of the host belongs to no context.
+    // Host memory has no context.
     if (place.context !== undefined) status = place.context._withRoom(again, status)
     else if (finishReleasesSync()) status = again()
   }

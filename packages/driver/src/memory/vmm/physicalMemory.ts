@@ -48,8 +48,9 @@ import {
 } from './properties.js'
 
 /**
- * Memory without an address. Map it into an `AddressRange`, once or several times, to use it. `dispose()` gives up this
- * handle of it; the memory is freed when nothing maps it and no other handle is left.
+ * Device or host memory without an address. Map it into an `AddressRange`, once or several times, to use it.
+ *
+ * `dispose()` releases this handle. The driver frees the memory after its last mapping and its last handle.
  * @example
  * using memory = PhysicalMemory.create(device, allocationGranularity(device))
  * using range = AddressRange.reserve(memory.byteLength)
@@ -59,15 +60,15 @@ export class PhysicalMemory extends Resource implements ShortLived {
   protected readonly kind = 'PhysicalMemory'
   /** Size in bytes. */
   readonly byteLength: number
-  /** @internal The context of the device that uses it; none for host memory. */
+  /** @internal The context of the device that uses the memory; empty for host memory. */
   readonly _contexts: readonly Context[]
   /** @internal */
   readonly _granularity: number
-  /** @internal The device it lies on. Imported memory may be for the use of another one. */
+  /** @internal Ordinal of the memory's device. Imported memory can be for another device. */
   readonly _deviceOrdinal: number | undefined
   #isWatched = false
   #pressure = 0
-  /** Calls on native threads that use the handle. It is released when they have ended. */
+  /** Calls on native threads that use the handle. The handle is released after they return. */
   #pendingCalls = 0
   readonly #handle: CUmemGenericAllocationHandle
 
@@ -104,16 +105,16 @@ export class PhysicalMemory extends Resource implements ShortLived {
   }
 
   /**
-   * Makes physical memory (`cuMemCreate`).
-   * @param place a device, a context, `'host'` or `{ hostNode }`.
-   * @param byteLength a multiple of `allocationGranularity(place, options)`.
-   * @throws TypeError; RangeError for another length; StatusError when there is not enough memory.
+   * Creates physical memory (`cuMemCreate`).
+   * @param place a device, a context, `'host'` or `{ hostNode }`
+   * @param byteLength a multiple of `allocationGranularity(place, options)`
+   * @throws TypeError; RangeError for another length; StatusError when there is not enough memory
    */
   static create(place: MemoryPlace, byteLength: number, options?: PhysicalMemoryOptions): PhysicalMemory {
     return PhysicalMemory._create(place, byteLength, options, 'PhysicalMemory.create')
   }
 
-  /** @internal The same for another function, which errors name. */
+  /** @internal Creates physical memory. Errors name the function `api`. */
   static _create(
     place: MemoryPlace,
     byteLength: number,
@@ -132,10 +133,10 @@ export class PhysicalMemory extends Resource implements ShortLived {
   }
 
   /**
-   * Another handle of the physical memory behind a mapped address (`cuMemRetainAllocationHandle`).
-   * @param place where it lies.
-   * @param byteLength its size, which the driver does not tell.
-   * @throws TypeError; RangeError when it lies elsewhere; StatusError for an address where nothing is mapped.
+   * Returns another handle of the physical memory at a mapped address (`cuMemRetainAllocationHandle`).
+   * @param place the place of the memory
+   * @param byteLength the size of the memory, which the driver does not report
+   * @throws TypeError; RangeError when the memory is at another place; StatusError for an address without a mapping
    */
   static retain(place: MemoryPlace, address: bigint, byteLength: number): PhysicalMemory {
     const api = 'PhysicalMemory.retain'
@@ -157,12 +158,12 @@ export class PhysicalMemory extends Resource implements ShortLived {
   }
 
   /**
-   * Memory that this process or another one exported (`cuMemImportFromShareableHandle`). The handle stays the caller's
-   * to dispose of.
-   * @param device the device that will use it. It may be another one than the memory lies on.
-   * @throws TypeError for a handle of something else; RangeError for a size that memory of a device cannot have;
-   * FeatureNotSupportedError when it lies on a device that this process does not see; StatusError for a handle that the
-   * driver refuses.
+   * Imports memory that this or another process exported (`cuMemImportFromShareableHandle`). The caller keeps owning
+   * the handle.
+   * @param device the device that will use the memory; the memory may be on another device
+   * @throws TypeError for a handle of another kind of object; RangeError for an invalid size of device memory;
+   * FeatureNotSupportedError when the memory is on a device that is not visible to this process; StatusError for a
+   * handle that the driver refuses
    */
   static import(device: DeviceOrContext, handle: ShareableHandle<'memory'>): PhysicalMemory {
     const api = 'PhysicalMemory.import'
@@ -190,15 +191,15 @@ export class PhysicalMemory extends Resource implements ShortLived {
     return this.#handle
   }
 
-  /** What the driver says it is (`cuMemGetAllocationPropertiesFromHandle`). @throws DisposedError */
+  /** Properties that the driver reports (`cuMemGetAllocationPropertiesFromHandle`). @throws DisposedError */
   get properties(): AllocationProperties {
     return readProperties(structOf(this.handle))
   }
 
   /**
-   * A handle that another process can import (`cuMemExportToShareableHandle`). It is the caller's to dispose of.
-   * @param kind one of the `handleTypes` the memory was made with. Default: the platform's own.
-   * @throws TypeError; StatusError when the memory was not made with this kind; DisposedError
+   * Exports a handle for another process (`cuMemExportToShareableHandle`). The caller disposes of the handle.
+   * @param kind one of the memory's `handleTypes`. Default: the platform's own kind.
+   * @throws TypeError; StatusError when the memory was not created with this kind; DisposedError
    */
   export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'memory'> {
     const { handle, byteLength, _deviceOrdinal: deviceOrdinal } = this
@@ -219,12 +220,12 @@ export class PhysicalMemory extends Resource implements ShortLived {
     if (!processIsEnding() && this.#pendingCalls === 0) releaseHandle(this.#handle, this._contexts[0])
   }
 
-  /** @internal A call on a native thread uses the handle from now on. */
+  /** @internal Keeps the handle for a call on a native thread. */
   _hold(): void {
     this.#pendingCalls += 1
   }
 
-  /** @internal That call has ended. */
+  /** @internal Ends {@link _hold}. */
   _endHold(): void {
     this.#pendingCalls -= 1
     if (this.disposed && this.#pendingCalls === 0) releaseHandle(this.#handle, this._contexts[0])
@@ -237,15 +238,15 @@ function structOf(handle: CUmemGenericAllocationHandle): Uint8Array {
   return struct
 }
 
-/** The device that memory lies on, asked of the driver; undefined for host memory. @throws StatusError */
+/** Returns the device of memory, as the driver reports it; undefined for host memory. @throws StatusError */
 export function deviceOrdinalOf(handle: CUmemGenericAllocationHandle): number | undefined {
   const { location } = readProperties(structOf(handle))
   return location.type === 'device' ? location.deviceOrdinal : undefined
 }
 
 /**
- * Memory of this process by its raw handle, to be mapped: the driver says where it lies, the caller how large it is.
- * @throws TypeError, RangeError; StatusError for what is no handle of physical memory
+ * Returns this process's memory behind a raw handle, for mapping. The driver reports the location, the caller the size.
+ * @throws TypeError, RangeError; StatusError for another handle
  */
 export function mappableOf(memory: bigint, byteLength: number, api: string): Mappable {
   const handle = requireAddress(memory, api, 'memory') as CUmemGenericAllocationHandle
@@ -256,7 +257,7 @@ export function mappableOf(memory: bigint, byteLength: number, api: string): Map
   return { handle, byteLength, _contexts: contexts, _granularity: granularityFor(struct) }
 }
 
-/** Makes an object of a handle, or releases the handle. */
+/** Creates an object for a handle. Releases the handle on failure. */
 function releasedOnError<T>(handle: CUmemGenericAllocationHandle, make: () => T): T {
   try {
     return make()
@@ -275,7 +276,7 @@ function releaseHandle(handle: CUmemGenericAllocationHandle, context: Context | 
 }
 
 function requireLocation(actual: MemoryLocation, expected: MemoryLocation, api: string): void {
-  // The driver says of memory made for the host as such that it lies on one of its nodes.
+  // For memory of the host in general, the driver reports one of the host's nodes.
   const isAnyNode = expected.type === 'host' || (expected.type === 'host-node' && expected.node === 'current')
   if ((actual.type === 'host-node' && isAnyNode) || JSON.stringify(actual) === JSON.stringify(expected)) return
   const message = `${api}: place must be where the memory lies, on ${locationInWords(actual)}, not ${locationInWords(expected)}`

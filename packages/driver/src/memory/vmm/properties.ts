@@ -28,71 +28,71 @@ import {
   resolvePlace,
 } from './location.js'
 
-/** How physical memory is made. */
+/** Options of new physical memory. */
 export interface AllocationOptions {
-  /** Kinds of handle it can be exported as. Default: none. */
+  /** Kinds of handle for exporting the memory. Default: none. */
   readonly handleTypes?: HandleKind | readonly HandleKind[] | undefined
-  /** Network adapters may read and write it (GPUDirect RDMA). Default: false. */
+  /** Lets network adapters read and write the memory (GPUDirect RDMA). Default: false. */
   readonly gpuDirectRdma?: boolean | undefined
-  /** The device may compress it, where it can. Default: false. */
+  /** Lets the device compress the memory, if it can. Default: false. */
   readonly compressible?: boolean | undefined
 }
 
-/** The keys of {@link AllocationOptions}. */
+/** Keys of {@link AllocationOptions}. */
 export const allocationKeys: OptionKeys<AllocationOptions> = {
   handleTypes: true,
   gpuDirectRdma: true,
   compressible: true,
 }
 
-/** How physical memory is made that may be of use for arrays. */
+/** Options of new physical memory, including those for arrays. */
 export interface PhysicalMemoryOptions extends AllocationOptions {
-  /** It is for arrays that are mapped to it (`mapArrays`). Default: false. */
+  /** The memory is for arrays that are mapped to it (`mapArrays`). Default: false. */
   readonly tilePool?: boolean | undefined
 }
 
-/** The keys of {@link PhysicalMemoryOptions}. */
+/** Keys of {@link PhysicalMemoryOptions}. */
 export const physicalMemoryKeys: OptionKeys<PhysicalMemoryOptions> = { ...allocationKeys, tilePool: true }
 
-/** The properties of physical memory, as the driver has them. */
+/** Properties of physical memory, as the driver reports them. */
 export interface AllocationProperties {
-  /** Where it lies. */
+  /** Location of the memory. */
   readonly location: MemoryLocation
-  /** Kinds of handle it can be exported as. */
+  /** Kinds of handle for exporting the memory. */
   readonly handleTypes: readonly HandleKind[]
-  /** Whether network adapters may read and write it. */
+  /** Whether network adapters can read and write the memory. */
   readonly gpuDirectRdma: boolean
-  /** Whether the device may compress it. */
+  /** Whether the device may compress the memory. */
   readonly compressible: boolean
-  /** Whether it is for arrays, as the driver tells; that of an H200 (580.159.04) tells it of no memory. */
+  /** Whether the memory is for arrays, as the driver reports it. An H200's driver (580.159.04) never reports true. */
   readonly tilePool: boolean
 }
 
-/** The least granularity that works, or the one that performs best. */
+/** The smallest granularity, or the one with the best performance. */
 export type Granularity = 'minimum' | 'recommended'
 
-/** Properties as the driver reads them. */
+/** Encoded properties for the driver. */
 export interface ResolvedProperties {
   readonly place: ResolvedPlace
-  /** The `CUmemAllocationProp`. It is shared: nobody writes to it. */
+  /** The `CUmemAllocationProp`. It is shared and must not be modified. */
   readonly memory: NativeMemory
-  /** Its address. */
+  /** Address of the struct. */
   readonly words: U64Halves
-  /** Bits of the kinds of handle. */
+  /** Bits of the handle kinds. */
   readonly handleTypes: number
-  /** Granularities that the driver was asked for already. */
+  /** Cached granularities from the driver. */
   readonly granularities: Map<CUmemAllocationGranularity_flags, number>
 }
 
 const genericCompression = 1
 const tilePoolUsage = 1
 
-/** There are few different properties, and each allocation needs some: written once, asked about once. */
+/** Cached properties. There are few different ones, and each allocation needs one. */
 const propertiesByKey = new Map<number, Omit<ResolvedProperties, 'place'>>()
-/** Those of memory without options. */
+/** Properties of memory without options. */
 const defaultProperties = new WeakMap<Context, ResolvedProperties>()
 
-/** Whether no option is given. */
+/** Whether all options are omitted. */
 export function hasNoOptions({ handleTypes, gpuDirectRdma, compressible, tilePool }: PhysicalMemoryOptions): boolean {
   return (
     handleTypes === undefined && gpuDirectRdma === undefined && compressible === undefined && tilePool === undefined
@@ -100,7 +100,7 @@ export function hasNoOptions({ handleTypes, gpuDirectRdma, compressible, tilePoo
 }
 
 /**
- * The properties of memory at a place. The keys of the options were checked. @throws TypeError, RangeError;
+ * Encodes the properties of memory at a place. The caller has checked the option keys. @throws TypeError, RangeError;
  * DisposedError
  */
 export function resolveProperties(
@@ -112,7 +112,7 @@ export function resolveProperties(
   return propertiesAt(resolvePlace(place, api, placeName), options, api)
 }
 
-/** The same for a place that was checked. */
+/** {@link resolveProperties} for a checked place. */
 export function propertiesAt(place: ResolvedPlace, options: PhysicalMemoryOptions, api: string): ResolvedProperties {
   const { context } = place
   if (context === undefined || !hasNoOptions(options)) return findProperties(place, options, api)
@@ -149,7 +149,7 @@ function findProperties(place: ResolvedPlace, options: PhysicalMemoryOptions, ap
   return { place, memory, words, handleTypes, granularities }
 }
 
-/** The struct as data. */
+/** Decodes the struct. */
 export function readProperties(memory: Uint8Array): AllocationProperties {
   const { location, requestedHandleTypes, allocFlags } = CUmemAllocationProp.read(memory)
   return {
@@ -161,25 +161,25 @@ export function readProperties(memory: Uint8Array): AllocationProperties {
   }
 }
 
-/** Whether the least granularity is asked for, or the one that performs best; and of which memory. */
+/** Options for querying a granularity. */
 export interface GranularityOptions extends AllocationOptions {
-  /** Default: `'minimum'`. */
+  /** The kind of granularity. Default: `'minimum'`. */
   readonly granularity?: Granularity | undefined
 }
 
-/** The keys of {@link GranularityOptions}. */
+/** Keys of {@link GranularityOptions}. */
 export const granularityKeys: OptionKeys<GranularityOptions> = { ...allocationKeys, granularity: true }
 
 /**
- * Bytes that the sizes and offsets of memory at a place must be a multiple of (`cuMemGetAllocationGranularity`).
- * @param place a device, a context, `'host'` or `{ hostNode }`.
- * @throws TypeError, RangeError; StatusError when the driver has no such memory.
+ * Returns the granularity for sizes and offsets of memory at a place, in bytes (`cuMemGetAllocationGranularity`).
+ * @param place a device, a context, `'host'` or `{ hostNode }`
+ * @throws TypeError, RangeError; StatusError when the driver has no such memory
  */
 export function allocationGranularity(place: MemoryPlace, options?: GranularityOptions): number {
   return granularityAt(place, options, 'allocationGranularity')
 }
 
-/** The same for another function, which errors name. */
+/** Returns the granularity at a place. Errors name the function `api`. */
 export function granularityAt(place: MemoryPlace, options: GranularityOptions | undefined, api: string): number {
   const { granularity = 'minimum', ...rest } = optionalOptions(options, api, granularityKeys)
   startDriver()
@@ -189,13 +189,13 @@ export function granularityAt(place: MemoryPlace, options: GranularityOptions | 
   )
 }
 
-/** The codes of the driver. */
+/** The driver's codes. */
 export const granularityCodes: { readonly [G in Granularity]: CUmemAllocationGranularity_flags } = {
   minimum: CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM,
   recommended: CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_RECOMMENDED,
 }
 
-/** The granularity for properties that were checked. */
+/** Returns the granularity for checked properties. */
 export function granularityOf({ memory, granularities }: ResolvedProperties, code = granularityCodes.minimum): number {
   let granularity = granularities.get(code)
   if (granularity === undefined) {
@@ -205,7 +205,7 @@ export function granularityOf({ memory, granularities }: ResolvedProperties, cod
   return granularity
 }
 
-/** The granularity for the struct that the driver reads or wrote. */
+/** Returns the granularity for the driver's struct. */
 export function granularityFor(memory: Uint8Array | NativeMemory, code = granularityCodes.minimum): number {
   const out = scratch()
   check(cuMemGetAllocationGranularity(out, memory, code), 'cuMemGetAllocationGranularity')
@@ -213,8 +213,8 @@ export function granularityFor(memory: Uint8Array | NativeMemory, code = granula
 }
 
 /**
- * A part of memory: an offset and a length that are multiples of the granularity and end within it.
- * @param byteLength undefined for all from the offset on.
+ * Checks a part of memory: its offset and length must be multiples of the granularity and within the memory.
+ * @param byteLength undefined for the rest after the offset
  * @throws TypeError, RangeError
  */
 export function requirePart(
@@ -236,7 +236,7 @@ export function requirePart(
   return { memoryOffset: offset, byteLength: length }
 }
 
-/** @throws RangeError unless a part ends within the whole. */
+/** Checks that a part ends within the whole. @throws RangeError */
 export function requireRoom(
   api: string,
   name: string,
@@ -249,7 +249,7 @@ export function requireRoom(
   throw outOfRange(api, name, `such that ${byteLength} bytes end within the ${whole} of ${available} bytes`, offset)
 }
 
-/** A number of bytes that is a multiple of the granularity. @throws TypeError; RangeError with both numbers */
+/** Checks that a size is a multiple of the granularity. @throws TypeError; RangeError with both numbers */
 export function requireMultiple(
   value: number,
   api: string,

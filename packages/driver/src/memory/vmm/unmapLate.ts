@@ -4,15 +4,15 @@ import type { ReleaseCall } from '../../core/context/releases.js'
 import { checkRelease } from '../../core/errors.js'
 import { releaseAfterFailure } from '../../core/lifetime.js'
 
-/** Addresses that memory is mapped at. */
+/** Addresses with mapped memory. */
 export interface Mapping {
   readonly address: bigint
   readonly byteLength: number
 }
 
 /**
- * Unmaps memory when the work of the contexts has ended, then calls `afterwards`. The driver itself does not wait: a
- * kernel whose memory is unmapped ends the context. Each context loses one child.
+ * Unmaps memory when the contexts' work completes, then calls `afterwards`. The driver does not wait: unmapping a
+ * running kernel's memory ends the context. Each context loses one child.
  */
 export function unmapLate(
   what: string,
@@ -47,7 +47,7 @@ export function unmapLate(
     first._releases.add(what, [...synchronize, ...unmap], after, working)
     return
   }
-  // No device may use it, so that unmapping waits for nothing.
+  // No device has access, so unmapping waits for nothing.
   for (const { make, check } of unmap) releaseAfterFailure(what, () => check(make() as number))
   after()
 }

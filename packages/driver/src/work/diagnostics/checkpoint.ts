@@ -24,25 +24,24 @@ import { driverLibrary } from '../../core/calls/driverLibrary.js'
 import { check, driverError, Status } from '../../core/errors.js'
 import { scratch } from '../../core/native.js'
 
-/** Where a process stands (`CUprocessState`). */
+/** State of a process (`CUprocessState`). */
 export type ProcessState = 'running' | 'locked' | 'checkpointed' | 'failed'
 
 const states: readonly ProcessState[] = ['running', 'locked', 'checkpointed', 'failed']
 
-/** Which device goes on in the place of which, by their UUIDs of 16 bytes. */
+/** The replacement of a device by another, by their UUIDs of 16 bytes. */
 export interface DeviceReplacement {
-  /** The device it was on. */
+  /** The device at the time of the checkpoint. */
   readonly from: Uint8Array
-  /** The device it goes to. */
+  /** The device after the restore. */
   readonly to: Uint8Array
 }
 
 const argumentBytes = 64
 
 /**
- * The CUDA part of a process, of this or another one, that is stopped, taken off its GPUs and put back
- * (`cuCheckpointProcess…`): with a tool such as CRIU for the rest, a process can be moved. All of it needs the rights
- * to trace the process.
+ * Stops the CUDA part of this or another process, moves it off the GPUs and restores it (`cuCheckpointProcess…`). With
+ * a tool such as CRIU for the rest, a process can move to another machine. Requires the right to trace the process.
  *
  * @example
  * const checkpoint = new ProcessCheckpoint(pid)
@@ -53,7 +52,7 @@ const argumentBytes = 64
  * await checkpoint.unlock()
  */
 export class ProcessCheckpoint extends PublicObject {
-  /** The process, by its number. */
+  /** Id of the process. */
   readonly pid: number
 
   /** @throws TypeError, RangeError */
@@ -63,8 +62,8 @@ export class ProcessCheckpoint extends PublicObject {
   }
 
   /**
-   * Where it stands (`cuCheckpointProcessGetState`).
-   * @throws VersionTooOldError on drivers before 12.8; StatusError, as for a process that does not use CUDA
+   * State of the process (`cuCheckpointProcessGetState`).
+   * @throws VersionTooOldError on drivers before 12.8; StatusError, such as for a process without CUDA
    */
   get state(): ProcessState {
     driverLibrary.start()
@@ -73,7 +72,9 @@ export class ProcessCheckpoint extends PublicObject {
     return states[out.i32[0] as number] ?? 'failed'
   }
 
-  /** The thread on which {@link restore} has to be called there (`cuCheckpointProcessGetRestoreThreadId`). */
+  /**
+   * Id of the thread in that process on which {@link restore} must be called (`cuCheckpointProcessGetRestoreThreadId`).
+   */
   get restoreThreadId(): number {
     driverLibrary.start()
     const out = scratch()
@@ -82,8 +83,8 @@ export class ProcessCheckpoint extends PublicObject {
   }
 
   /**
-   * Its calls of CUDA wait from now on; resolves when those under way have ended (`cuCheckpointProcessLock`).
-   * @param options timeout: for those calls, in milliseconds. Default: none.
+   * Blocks the process's CUDA calls from now on. Resolves when calls in progress end (`cuCheckpointProcessLock`).
+   * @param options timeout: limit for these calls in milliseconds. Default: none.
    */
   async lock(options: { readonly timeout?: number | undefined } = {}): Promise<void> {
     const api = 'ProcessCheckpoint.lock'
@@ -93,15 +94,15 @@ export class ProcessCheckpoint extends PublicObject {
     await this.#call('cuCheckpointProcessLock', memory, cuCheckpointProcessLock)
   }
 
-  /** Moves the memory of its GPUs to the host and lets go of the GPUs (`cuCheckpointProcessCheckpoint`). */
+  /** Moves the process's device memory to the host and releases the GPUs (`cuCheckpointProcessCheckpoint`). */
   async save(): Promise<void> {
     const memory = NativeMemory.allocate(argumentBytes)
     await this.#call('cuCheckpointProcessCheckpoint', memory, cuCheckpointProcessCheckpoint)
   }
 
   /**
-   * Puts back what {@link save} took away (`cuCheckpointProcessRestore`).
-   * @param options devices: other GPUs than before, one of each it had. Default: the same ones.
+   * Restores the state that {@link save} stored (`cuCheckpointProcessRestore`).
+   * @param options devices: a replacement for each previous GPU. Default: the same GPUs.
    */
   async restore(options: { readonly devices?: readonly DeviceReplacement[] | undefined } = {}): Promise<void> {
     const api = 'ProcessCheckpoint.restore'
@@ -122,7 +123,7 @@ export class ProcessCheckpoint extends PublicObject {
     pairs.dispose()
   }
 
-  /** Its calls of CUDA go on (`cuCheckpointProcessUnlock`). */
+  /** Continues the process's CUDA calls (`cuCheckpointProcessUnlock`). */
   async unlock(): Promise<void> {
     const memory = NativeMemory.allocate(argumentBytes)
     await this.#call('cuCheckpointProcessUnlock', memory, cuCheckpointProcessUnlock)

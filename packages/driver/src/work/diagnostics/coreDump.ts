@@ -11,21 +11,21 @@ import { driverLibrary } from '../../core/calls/driverLibrary.js'
 import { type Context, contextOf, type DeviceOrContext } from '../../core/context/context.js'
 import { check } from '../../core/errors.js'
 
-/** What is written of a GPU when a kernel fails (`CUcoredumpSettings`). */
+/** Settings of GPU core dumps, which a failing kernel writes (`CUcoredumpSettings`). */
 export interface CoreDumpSettings {
-  /** Whether a fault writes one. */
+  /** Whether a fault writes a core dump. */
   enableOnException: boolean
-  /** Whether the host process ends with one of its own. */
+  /** Whether the host process ends with its own core dump. */
   triggerHost: boolean
-  /** Without memory. */
+  /** Omits memory from the core dump. */
   lightweight: boolean
-  /** Whether writing to the pipe asks for one; of the process only. */
+  /** Whether writing to the pipe requests a core dump. Only for the process. */
   enableUserTrigger: boolean
-  /** Where it goes; `%h` is the host, `%p` the process. At most 1023 bytes. */
+  /** Path of the core dump; `%h` is the host, `%p` the process. At most 1023 bytes. */
   file: string
-  /** The pipe; of the process only. At most 1023 bytes. */
+  /** Path of the pipe. Only for the process. At most 1023 bytes. */
   pipe: string
-  /** What is left out: the bits of `CUCoredumpGenerationFlags`. From CUDA 12.5. */
+  /** Omitted parts: bits of `CUCoredumpGenerationFlags`. Requires CUDA 12.5. */
   generationFlags: number
 }
 
@@ -43,12 +43,12 @@ const settings = {
 
 const mostBytes = 1024
 
-/** Whose settings: those of the process, or of one context, which has the former until it gets its own. */
+/** Scope of a setting: the process, or one context. A context uses the process's settings until it has its own. */
 export type CoreDumpScope = DeviceOrContext | 'process'
 
 /**
- * One of the settings (`cuCoredumpGetAttribute`, `cuCoredumpGetAttributeGlobal`).
- * @throws TypeError for an unknown one; VersionTooOldError on drivers before 12.1; StatusError
+ * Returns one setting (`cuCoredumpGetAttribute`, `cuCoredumpGetAttributeGlobal`).
+ * @throws TypeError for an unknown setting; VersionTooOldError on drivers before 12.1; StatusError
  */
 export function coreDumpSetting<S extends Setting>(scope: CoreDumpScope, setting: S): CoreDumpSettings[S] {
   const api = 'coreDumpSetting'
@@ -68,8 +68,8 @@ export function coreDumpSetting<S extends Setting>(scope: CoreDumpScope, setting
 }
 
 /**
- * Changes one of the settings (`cuCoredumpSetAttribute`, `cuCoredumpSetAttributeGlobal`); those of the process before
- * it makes its contexts. @throws as {@link coreDumpSetting}; RangeError
+ * Changes one setting (`cuCoredumpSetAttribute`, `cuCoredumpSetAttributeGlobal`). Change the process's settings before
+ * it creates contexts. @throws as {@link coreDumpSetting}; RangeError
  */
 export function setCoreDumpSetting<S extends Setting>(
   scope: CoreDumpScope,
@@ -90,7 +90,7 @@ export function setCoreDumpSetting<S extends Setting>(
   }
 }
 
-/** Gives the number of bytes. */
+/** Writes a value and returns its number of bytes. */
 function writeValue(cells: NativeMemory, kind: string, value: unknown, api: string): number {
   const bytes = cells.bytes.subarray(8)
   if (kind === 'switch') {

@@ -15,27 +15,27 @@ import { check } from '../../core/errors.js'
 import { scratch } from '../../core/native.js'
 import { driverVersion } from '../../core/start.js'
 
-/** Which function is meant by a name. */
+/** Options that select a version of a function. */
 export interface EntryPointOptions {
-  /** As CUDA of this version has it. Default: the newest that the driver knows. */
+  /** The CUDA version of the function. Default: the newest that the driver supports. */
   readonly version?: CudaVersion | undefined
-  /** Which default stream it means. Default: the stream mode of the process. */
+  /** The default stream of the function. Default: the process's stream mode. */
   readonly mode?: StreamMode | undefined
 }
 
 const entryPointKeys: OptionKeys<EntryPointOptions> = { version: true, mode: true }
-/** `CUdriverProcAddress_flags`. */
+/** Values of `CUdriverProcAddress_flags`. */
 const modes = { legacy: 1, 'per-thread': 2 } as const
 
-/** What the driver has of a name: `versionTooOld` where the function came later than the version that was asked for. */
+/** The driver's result for a name: `versionTooOld` if the function is newer than the requested version. */
 export type EntryPoint =
   | { readonly result: 'found'; readonly address: bigint }
   | { readonly result: 'notFound' | 'versionTooOld'; readonly address: undefined }
 
 /**
- * The address of a function of libcuda, which any code that calls C may call (`cuGetProcAddress`). A name without
- * suffix, such as `cuMemAlloc`, is the function of that version.
- * @throws TypeError, RangeError, StatusError for a version that the driver does not know yet
+ * Returns the address of a libcuda function, which C code can call (`cuGetProcAddress`). A name without a suffix, such
+ * as `cuMemAlloc`, means the function of the given version.
+ * @throws TypeError, RangeError; StatusError for a version that the driver does not support
  */
 export function entryPoint(name: string, options: EntryPointOptions = {}): EntryPoint {
   const api = 'entryPoint'

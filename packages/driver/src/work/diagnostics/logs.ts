@@ -12,27 +12,30 @@ import { driverLibrary } from '../../core/calls/driverLibrary.js'
 import { check } from '../../core/errors.js'
 import { scratch } from '../../core/native.js'
 
-/** Where reading begins. */
+/** Options for reading the log. */
 export interface LogOptions {
-  /** A place that {@link logPosition} or an earlier reading gave. Default: all that the driver still has. */
+  /**
+   * Start position: a result of {@link logPosition} or of an earlier reading. Default: everything that the driver still
+   * has.
+   */
   readonly since?: number | undefined
 }
 
 const logKeys: OptionKeys<LogOptions> = { since: true }
 
-/** The most that the driver gives at once. */
+/** Maximum number of bytes per reading. */
 const mostBytes = 25_600
 const lastPosition = 2 ** 32 - 1
 
-/** What was read, and where the next reading goes on. */
+/** A part of the log, and the position of the next reading. */
 export interface LogReading {
-  /** Lines, each ending with a line break; the newest ones where not all have room in 25,600 bytes. */
+  /** Lines, each with a line break at the end. If they exceed 25,600 bytes, only the newest lines. */
   readonly text: string
-  /** Where the next reading goes on. */
+  /** Position of the next reading. */
   readonly position: number
 }
 
-/** Where the driver's log ends now (`cuLogsCurrent`). @throws VersionTooOldError on drivers before 12.9 */
+/** Returns the current end of the driver's log (`cuLogsCurrent`). @throws VersionTooOldError on drivers before 12.9 */
 export function logPosition(): number {
   driverLibrary.start()
   const out = scratch()
@@ -41,14 +44,14 @@ export function logPosition(): number {
 }
 
 /**
- * What the driver has logged of errors (`cuLogsDumpToMemory`). @throws VersionTooOldError, TypeError, RangeError,
+ * Returns the driver's log of errors (`cuLogsDumpToMemory`). @throws VersionTooOldError, TypeError, RangeError,
  * StatusError
  */
 export function readLogs(options: LogOptions = {}): LogReading {
   const since = sinceOf(options, 'readLogs')
   const cells = NativeMemory.allocate(16 + mostBytes)
   if (since === undefined) {
-    // Asked for before: what comes in between is read twice and not missed.
+    // Read the position before the log: lines in between are read twice instead of missed.
     cells.u32[0] = logPosition()
     const position = cells.u32[0] as number
     return { text: dump(cells, null), position }
@@ -67,7 +70,7 @@ function dump(cells: NativeMemory, iterator: NativeMemory | null): string {
 }
 
 /**
- * Adds what the driver has logged to a file (`cuLogsDumpToFile`). Gives where the next reading goes on.
+ * Appends the driver's log to a file (`cuLogsDumpToFile`). Returns the position of the next reading.
  * @throws as {@link readLogs}
  */
 export function writeLogs(path: string, options: LogOptions = {}): number {
@@ -85,8 +88,8 @@ export function writeLogs(path: string, options: LogOptions = {}): number {
 }
 
 /**
- * Calls `fn` with what the driver logs from now on, soon after and on this thread, until the result is disposed of
- * (`cuLogsRegisterCallback`). Does not keep the process alive. @throws as {@link readLogs}
+ * Calls `fn` on this thread with new lines of the driver's log, shortly after they are written, until the result is
+ * disposed of (`cuLogsRegisterCallback`). Does not keep the process alive. @throws as {@link readLogs}
  *
  * @example
  * using listening = onLog((lines) => process.stderr.write(lines))
@@ -97,7 +100,7 @@ export function onLog(fn: (lines: string) => void): Disposable {
   const callback = createHostCallback(() => {
     const reading = readLogs({ since: position })
     position = reading.position
-    // One reading has what several calls were about.
+    // One reading can contain the lines of several calls.
     if (reading.text !== '') fn(reading.text)
   })
   const out = scratch()

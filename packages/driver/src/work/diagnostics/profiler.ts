@@ -3,21 +3,21 @@ import { requireFunction } from '@shoal/types'
 import { contextOf, type DeviceOrContext } from '../../core/context/context.js'
 
 /**
- * A profiler that was told to wait collects from now on (`cuProfilerStart`). Without one nothing happens. @throws
+ * Starts the collection of a waiting profiler (`cuProfilerStart`). Without a profiler nothing happens. @throws
  * StatusError
  */
 export function startProfiler(owner: DeviceOrContext): void {
   contextOf(owner, 'startProfiler')._callDriver('cuProfilerStart', cuProfilerStart)
 }
 
-/** Ends what {@link startProfiler} began (`cuProfilerStop`). */
+/** Stops the collection (`cuProfilerStop`). */
 export function stopProfiler(owner: DeviceOrContext): void {
   contextOf(owner, 'stopProfiler')._callDriver('cuProfilerStop', cuProfilerStop)
 }
 
 /**
- * Has a profiler collect while `fn` runs, and while the promise that it gives is pending. Work that was only queued may
- * be left out: wait for it in `fn`.
+ * Lets a profiler collect while `fn` runs, and until the promise of `fn` settles. The profile may omit work that is
+ * only queued, so wait for it in `fn`.
  *
  * @example
  * await profile(device, async () => {

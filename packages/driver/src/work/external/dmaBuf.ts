@@ -17,12 +17,9 @@ import { contextOf, type DeviceOrContext } from '../../core/context/context.js'
 import { forgetLeak, Resource, watchForLeak } from '../../core/lifetime.js'
 import { scratch } from '../../core/native.js'
 
-/** How other devices get to the memory. */
+/** Options of a dma-buf. */
 export interface DmaBufOptions {
-  /**
-   * `'pcie'`: over PCIe also where the memory could be reached over something faster (CUDA 12.8). Default: as the
-   * driver chooses.
-   */
+  /** `'pcie'` uses PCIe even if a faster path to the memory exists (CUDA 12.8). Default: the driver's choice. */
   readonly mapping?: 'default' | 'pcie' | undefined
 }
 
@@ -30,13 +27,13 @@ const dmaBufKeys: OptionKeys<DmaBufOptions> = { mapping: true }
 const mappings = { default: 0, pcie: CUmemRangeFlags.CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE }
 
 /**
- * A dma-buf of Linux that stands for device memory: other devices of the machine, such as network cards, read and write
- * it through that, as `ibv_reg_dmabuf_mr` of libibverbs does. The memory stays whose it is, and must not be given back
- * while it is used so.
+ * A Linux dma-buf of device memory, through which network cards and other devices access the memory.
+ *
+ * `ibv_reg_dmabuf_mr` of libibverbs takes such a descriptor. The memory keeps its owner. Do not free it during the use.
  */
 export class DmaBuf extends Resource {
   protected readonly kind = 'DmaBuf'
-  /** Bytes of the memory. */
+  /** Size of the memory in bytes. */
   readonly byteLength: number
   readonly #descriptor: number
 
@@ -52,8 +49,8 @@ export class DmaBuf extends Resource {
   }
 
   /**
-   * Makes one of memory that begins and ends at pages of the host, 4 KiB mostly (`cuMemGetHandleForAddressRange`).
-   * @throws TypeError; StatusError: `CUDA_ERROR_NOT_SUPPORTED` where the device's attribute `DMA_BUF_SUPPORTED` is 0,
+   * Exports memory that starts and ends at host page boundaries, usually 4 KiB (`cuMemGetHandleForAddressRange`).
+   * @throws TypeError; StatusError: `CUDA_ERROR_NOT_SUPPORTED` when the device's attribute `DMA_BUF_SUPPORTED` is 0,
    * `CUDA_ERROR_INVALID_VALUE` for a part of a page; VersionTooOldError before CUDA 11.7
    */
   static export(owner: DeviceOrContext, memory: MemoryLike, options?: DmaBufOptions): DmaBuf {

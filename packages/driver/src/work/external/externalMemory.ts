@@ -27,7 +27,7 @@ import { DeviceBuffer } from '../../memory/buffers/deviceBuffer.js'
 import { nameOfType, requireElementType } from '../../memory/buffers/elementType.js'
 import { importHandle } from './importHandle.js'
 
-/** `CUexternalMemoryHandleType` by its words. */
+/** Values of `CUexternalMemoryHandleType`. */
 const memoryTypes = {
   'opaque-fd': 1,
   'opaque-win32': 2,
@@ -39,21 +39,21 @@ const memoryTypes = {
   'dmabuf-fd': 9,
 } as const
 
-/** Memory that another library made, such as Vulkan, and exported. */
+/** Exported memory of another library, such as Vulkan. */
 export interface ExternalMemoryDescription {
-  /** What the handle is. */
+  /** Kind of the handle. */
   readonly type: keyof typeof memoryTypes
-  /** A descriptor by its number, or a handle of Windows. The import takes a descriptor over: its number is closed. */
+  /** A descriptor, or a Windows handle. The import takes ownership of a descriptor and closes it. */
   readonly handle: number | bigint
-  /** Bytes of the memory. */
+  /** Size of the memory in bytes. */
   readonly byteLength: number
-  /** It belongs to one resource of the other library alone. Default: false. */
+  /** Whether the memory belongs to only one resource of the other library. Default: false. */
   readonly dedicated?: boolean | undefined
 }
 
-/** Which part of external memory is mapped. */
+/** The part of external memory to map. */
 export interface ExternalMapOptions {
-  /** Bytes from its start. Default: 0. */
+  /** Start of the part in bytes. Default: 0. */
   readonly byteOffset?: number | undefined
   /** Number of elements. Default: as many as fit. */
   readonly length?: number | undefined
@@ -69,8 +69,8 @@ const mapKeys: OptionKeys<ExternalMapOptions> = { byteOffset: true, length: true
 const dedicatedFlag = 1
 
 /**
- * Memory of another library, such as Vulkan, for use by a device (`cuImportExternalMemory`). It is given back once it
- * was disposed of and the last buffer that maps it is gone.
+ * Memory of another library, such as Vulkan, for a device (`cuImportExternalMemory`). It is released after dispose(),
+ * when the last buffer that maps it is gone.
  *
  * @example
  * using memory = ExternalMemory.import(device, { type: 'opaque-fd', handle: descriptor, byteLength })
@@ -78,9 +78,9 @@ const dedicatedFlag = 1
  */
 export class ExternalMemory extends Resource {
   protected readonly kind = 'ExternalMemory'
-  /** The context its buffers are of. */
+  /** The context of the memory's buffers. */
   readonly context: Context
-  /** Bytes. */
+  /** Size in bytes. */
   readonly byteLength: number
   readonly #handle: CUexternalMemory
   readonly #lifetime: ExternalLifetime
@@ -100,9 +100,9 @@ export class ExternalMemory extends Resource {
   }
 
   /**
-   * Takes memory that another library exported.
-   * @throws TypeError, RangeError; StatusError for what the driver does not take, or the platform does not have;
-   * SystemError for a descriptor that is not open
+   * Imports exported memory of another library.
+   * @throws TypeError, RangeError; StatusError for memory that the driver or the platform does not support; SystemError
+   * for a descriptor that is not open
    */
   static import(owner: DeviceOrContext, description: ExternalMemoryDescription): ExternalMemory {
     const api = 'ExternalMemory.import'
@@ -119,12 +119,12 @@ export class ExternalMemory extends Resource {
     })
   }
 
-  /** The device whose work uses it. */
+  /** The device whose work uses the memory. */
   get device(): Context['device'] {
     return this.context.device
   }
 
-  /** @internal What buffers and arrays in it share. */
+  /** @internal The shared lifetime of buffers and arrays in this memory. */
   get _lifetime(): ExternalLifetime {
     return this.#lifetime
   }
@@ -137,9 +137,8 @@ export class ExternalMemory extends Resource {
   }
 
   /**
-   * Elements in this memory, or in a part of it, as memory of the device (`cuExternalMemoryGetMappedBuffer`). To be
-   * disposed of.
-   * @throws TypeError, RangeError where they do not lie within; DisposedError, StatusError
+   * Maps this memory, or a part of it, as device memory (`cuExternalMemoryGetMappedBuffer`). Dispose of the result.
+   * @throws TypeError, RangeError for elements outside the memory; DisposedError, StatusError
    */
   map<E extends ElementType>(dtype: E, options: ExternalMapOptions = {}): DeviceBuffer<E> {
     const api = 'ExternalMemory.map'
@@ -172,7 +171,7 @@ export class ExternalMemory extends Resource {
   }
 }
 
-/** CUDA takes the memory back only when nothing maps it any more. */
+/** Delays the release of external memory until its last mapping is gone, as CUDA requires. */
 export class ExternalLifetime {
   readonly #context: Context
   readonly #handle: CUexternalMemory
@@ -200,7 +199,7 @@ export class ExternalLifetime {
     context._releases.add('An ExternalMemory', [destroy], () => context._removeChild())
   }
 
-  /** The object itself is gone. */
+  /** The object itself was disposed of. */
   end(): void {
     this.endUse()
   }

@@ -16,7 +16,7 @@ import type { QueueOptions } from '../../memory/buffers/deviceTransfers.js'
 import { importHandle } from './importHandle.js'
 import { encodeSemaphores, type SemaphoreOperation } from './semaphoreOperations.js'
 
-/** `CUexternalSemaphoreHandleType` by its words. */
+/** Values of `CUexternalSemaphoreHandleType`. */
 const semaphoreTypes = {
   'opaque-fd': 1,
   'opaque-win32': 2,
@@ -29,11 +29,11 @@ const semaphoreTypes = {
   'timeline-win32': 10,
 } as const
 
-/** A semaphore that another library made, such as Vulkan, and exported. */
+/** An exported semaphore of another library, such as Vulkan. */
 export interface ExternalSemaphoreDescription {
-  /** What the handle is. */
+  /** Kind of the handle. */
   readonly type: keyof typeof semaphoreTypes
-  /** A descriptor by its number, or a handle of Windows. The import takes a descriptor over: its number is closed. */
+  /** A descriptor, or a Windows handle. The import takes ownership of a descriptor and closes it. */
   readonly handle: number | bigint
 }
 
@@ -45,9 +45,10 @@ const destroyer: Destroyer = {
 }
 
 /**
- * A semaphore of another library, such as Vulkan, that streams signal and wait for (`cuImportExternalSemaphore`). One
- * by an opaque handle is signalled or is not, and a wait takes the signal; one with a timeline has a value that grows.
- * `dispose()` waits for the work of the context, as CUDA asks for.
+ * A semaphore of another library, such as Vulkan, that streams signal and wait for (`cuImportExternalSemaphore`).
+ *
+ * A semaphore with an opaque handle is signaled or not, and a wait consumes the signal. A timeline semaphore has a
+ * value that increases. `dispose()` waits for the context's work, as CUDA requires.
  *
  * @example
  * using ready = ExternalSemaphore.import(device, { type: 'timeline-fd', handle: descriptor })
@@ -64,8 +65,8 @@ export class ExternalSemaphore extends ContextObject {
   }
 
   /**
-   * Takes a semaphore that another library exported.
-   * @throws TypeError, RangeError; StatusError for what the driver does not take, or the platform does not have;
+   * Imports an exported semaphore of another library.
+   * @throws TypeError, RangeError; StatusError for a semaphore that the driver or the platform does not support;
    * SystemError for a descriptor that is not open
    */
   static import(owner: DeviceOrContext, description: ExternalSemaphoreDescription): ExternalSemaphore {
@@ -88,7 +89,7 @@ export class ExternalSemaphore extends ContextObject {
 }
 
 /**
- * Queues the signalling of semaphores, each to its value (`cuSignalExternalSemaphoresAsync`).
+ * Queues signals of semaphores, each with its value (`cuSignalExternalSemaphoresAsync`).
  * @throws TypeError, RangeError; DisposedError, StatusError
  */
 export function signalSemaphores(operations: readonly SemaphoreOperation[], options: QueueOptions = {}): void {
@@ -100,8 +101,8 @@ export function signalSemaphores(operations: readonly SemaphoreOperation[], opti
 }
 
 /**
- * Makes what is queued from now on wait until each semaphore was signalled, or has come to its value
- * (`cuWaitExternalSemaphoresAsync`). @throws as {@link signalSemaphores}
+ * Makes later work wait until each semaphore is signaled or has reached its value (`cuWaitExternalSemaphoresAsync`).
+ * @throws as {@link signalSemaphores}
  */
 export function waitSemaphores(operations: readonly SemaphoreOperation[], options: QueueOptions = {}): void {
   const { context, memory, handles, count, stream, needs } = prepare(operations, options, 'waitSemaphores')

@@ -5,9 +5,9 @@ import { releaseAfterFailure } from '../../core/lifetime.js'
 type Handle = { readonly fd: number } | { readonly win32: { readonly handle: bigint } }
 
 /**
- * Imports by a handle as C has it: a descriptor, or a handle of Windows. The driver gets a duplicate of the descriptor,
- * which is closed: Node would close the number at the end of a worker that opened it, whatever the driver had done with
- * it.
+ * Imports an object by descriptor or Windows handle. The driver receives a duplicate of the descriptor, and the
+ * original is closed. Otherwise Node would close the number at the end of the worker that opened it, even after the
+ * driver has closed it.
  * @throws TypeError, RangeError; SystemError for a descriptor that is not open
  */
 export function importHandle<T>(type: string, handle: number | bigint, api: string, take: (handle: Handle) => T): T {

@@ -12,32 +12,30 @@ import {
 import { Context } from '../../core/context/context.js'
 import type { ExternalSemaphore } from './externalSemaphore.js'
 
-/** A semaphore, and what it is signalled with or waited for. */
+/** A semaphore and the value for its signal or wait. */
 export interface SemaphoreOperation {
   /** The semaphore. */
   readonly semaphore: ExternalSemaphore
-  /** Of one with a timeline, from 0 to 2^64 - 1. Default: 0. */
+  /** Value of a timeline semaphore, from 0 to 2^64 - 1. Default: 0. */
   readonly value?: number | bigint | undefined
 }
 
 const operationKeys: OptionKeys<SemaphoreOperation> = { semaphore: true, value: true }
-/**
- * CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS and …_WAIT_PARAMS: the value comes first, all else is 0 for what is named here.
- */
+/** Size of CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS and …_WAIT_PARAMS. The value is first; all other fields are 0 here. */
 const parameterBytes = 144
 const mostOperations = 1024
 
-/** Operations as C reads them: handles, and a structure for each. */
+/** Encoded operations for C: handles, and one structure per handle. */
 export interface EncodedSemaphores {
   readonly context: Context
   readonly handles: NativeMemory
   readonly memory: NativeMemory
   readonly count: number
-  /** The semaphores, each with a check that throws once it is gone. */
+  /** The semaphores. Each has a check that throws after it was disposed of. */
   readonly needs: ReadonlyMap<object, () => void>
 }
 
-/** @throws TypeError, RangeError for semaphores of several contexts; DisposedError */
+/** Encodes operations. @throws TypeError, RangeError for semaphores of several contexts; DisposedError */
 export function encodeSemaphores(operations: readonly SemaphoreOperation[], api: string): EncodedSemaphores {
   const list = requireList(operations, api, 'operations', 'an array of operations')
   if (list.length === 0 || list.length > mostOperations) {
@@ -61,7 +59,7 @@ export function encodeSemaphores(operations: readonly SemaphoreOperation[], api:
   return { context: context as Context, handles, memory, count: list.length, needs }
 }
 
-/** By what it has: this file is used by entries that do not load its class. */
+/** Returns a semaphore's context. Checks for properties, because entries that use this file do not load the class. */
 function contextOfSemaphore(semaphore: unknown, api: string, name: string): Context {
   const context = typeof semaphore === 'object' ? propertyOf(semaphore, 'context') : undefined
   if (isInstance(context, Context) && propertyOf(semaphore, 'kind') === 'ExternalSemaphore') return context

@@ -28,11 +28,11 @@ import { scratch } from '../../core/native.js'
 import { Stream } from '../../core/stream/stream.js'
 import type { NodeResources } from './nodeResources.js'
 
-/** How a stream is captured. */
+/** Options of a capture. */
 export interface CaptureOptions {
   /**
-   * Which calls are refused meanwhile that might disturb the capture, such as allocations and queries: those of this
-   * thread (`thread-local`), of this thread and of others (`global`), none (`relaxed`). Default: `thread-local`.
+   * Which calls the driver refuses during the capture because they might disturb it, such as allocations and queries:
+   * those of this thread (`thread-local`), of all threads (`global`), or none (`relaxed`). Default: `thread-local`.
    */
   readonly mode?: 'global' | 'thread-local' | 'relaxed' | undefined
 }
@@ -41,15 +41,15 @@ export const captureKeys: OptionKeys<CaptureOptions> = { mode: true }
 export const captureModes = { global: 0, 'thread-local': 1, relaxed: 2 } as const
 export const captureStatuses = ['none', 'active', 'invalidated'] as const
 
-/** Where a capture adds its nodes, unless to a graph of its own. */
+/** The existing graph to which a capture adds its nodes. */
 interface Target {
   readonly handle: CUgraph
   readonly dependencies: readonly CUgraphNode[]
 }
 
 /**
- * Captures what `fn` queues. Gives the graph, whose functions `resources` has. @throws what `fn` throws; TypeError,
- * DisposedError, StatusError
+ * Captures the work that `fn` queues and returns the graph. `resources` keeps the graph's functions. @throws errors of
+ * `fn`; TypeError, DisposedError, StatusError
  */
 export function capture(
   stream: Stream,
@@ -64,7 +64,7 @@ export function capture(
   requireOptions(options, api, captureKeys)
   const mode = modeOf(options, api)
   const isStrict = mode !== 'relaxed'
-  // First: releases under way on another thread would end the capture.
+  // Do this first: pending releases on another thread would invalidate the capture.
   startCapturing({
     needs: resources,
     isStrict,
@@ -76,7 +76,7 @@ export function capture(
     endCapturing()
     throw error
   }
-  // Its handle is needed once more, also where `fn` disposes of it.
+  // The stream's handle is needed at the end, even if `fn` disposes of the stream.
   let release = (): void => undefined
   const released = new Promise<void>((resolve) => {
     release = resolve
@@ -88,7 +88,7 @@ export function capture(
   } catch (error) {
     failure = { error }
   }
-  // Ended in any case: a stream that stays captured is of no use to anybody.
+  // End the capture even after an error, because a capturing stream is not usable.
   const { status, graph } = end(stream)
   release()
   if (failure !== undefined) {
@@ -132,7 +132,9 @@ function end(stream: Stream): { readonly status: number; readonly graph: CUgraph
   }
 }
 
-/** Whether two streams are captured into the same graph. Drivers before CUDA 12.3 cannot tell: then it is assumed. */
+/**
+ * Whether two streams are captured into the same graph. Drivers before CUDA 12.3 cannot report it; assume true there.
+ */
 function isSameCapture(stream: Stream, context: bigint, other: CUstream): boolean {
   try {
     return captureIdOf(stream.context._handle, stream._handle) === captureIdOf(context, other)
@@ -152,8 +154,8 @@ function captureIdOf(context: bigint, stream: CUstream): bigint {
 }
 
 /**
- * Whether work that is queued on the stream goes into a graph: `none`, `active`, or `invalidated` when something was
- * called that a capture forbids (`cuStreamIsCapturing`). @throws TypeError, DisposedError, StatusError
+ * Returns the capture status of a stream (`cuStreamIsCapturing`): `none`, `active`, or `invalidated` after a call that
+ * is forbidden during a capture. @throws TypeError, DisposedError, StatusError
  */
 export function captureStatus(stream: Stream): 'none' | 'active' | 'invalidated' {
   requireInstance(stream, 'captureStatus', 'stream', Stream)

@@ -23,21 +23,21 @@ import { Stream } from '../../core/stream/stream.js'
 import { captureModes, captureStatuses } from './capture.js'
 import { GraphNode } from './graphNode.js'
 
-/** A capture, as it is for one of its streams. */
+/** A capture from the view of one of its streams. */
 export interface CaptureInfo {
-  /** `invalidated` when something was called that a capture forbids: it comes to nothing. */
+  /** `invalidated` after a forbidden call: the capture will fail. */
   readonly status: 'active' | 'invalidated'
-  /** A number that no other capture of the process has; 0 where the capture is invalidated. */
+  /** Unique number of the capture in this process; 0 for an invalidated capture. */
   readonly id: bigint
-  /** The `CUgraph` that grows; 0 where the capture is invalidated. */
+  /** The growing `CUgraph`; 0 for an invalidated capture. */
   readonly graphHandle: bigint
-  /** The nodes that what is queued next runs behind, by `GraphNode.handle`. */
+  /** Nodes before the work that is queued next, as values of `GraphNode.handle`. */
   readonly dependencyHandles: readonly bigint[]
 }
 
-/** Which nodes what is queued next runs behind. */
+/** Options of {@link setCaptureDependencies}. */
 export interface CaptureDependencyOptions {
-  /** In place of those that there are (`set`), or as well (`add`). Default: `'set'`. */
+  /** Whether to replace (`set`) or extend (`add`) the current dependencies. Default: `'set'`. */
   readonly mode?: 'set' | 'add' | undefined
 }
 
@@ -46,7 +46,7 @@ const flags = { add: 0, set: 1 } as const
 const handleBytes = 8
 
 /**
- * The capture that a stream is in; undefined where it is in none (`cuStreamGetCaptureInfo`).
+ * Returns the capture of a stream; undefined if the stream is not captured (`cuStreamGetCaptureInfo`).
  * @throws TypeError, DisposedError, StatusError; VersionTooOldError before CUDA 12.3
  */
 export function captureInfo(stream: Stream): CaptureInfo | undefined {
@@ -76,8 +76,8 @@ export function captureInfo(stream: Stream): CaptureInfo | undefined {
 }
 
 /**
- * Says which nodes of the graph that a stream is captured into run before what is queued next
- * (`cuStreamUpdateCaptureDependencies`): by this, nodes that were added by hand stand among captured ones.
+ * Sets the nodes that the next work of a captured stream waits for (`cuStreamUpdateCaptureDependencies`). This connects
+ * nodes that were added explicitly with captured ones.
  * @throws TypeError; DisposedError; StatusError for a stream that is not captured, and for nodes of another graph;
  * VersionTooOldError before CUDA 12.3
  *
@@ -110,11 +110,10 @@ export function setCaptureDependencies(
 }
 
 /**
- * Runs `fn` while captures of this thread refuse other calls than before, such as none (`relaxed`): memory can be
- * allocated then, though a stream is captured (`cuThreadExchangeStreamCaptureMode`). The mode before comes back in any
- * case.
- * @param fn must not be asynchronous.
- * @throws what `fn` throws; TypeError, StatusError
+ * Runs `fn` with another capture mode of this thread, then restores the previous mode
+ * (`cuThreadExchangeStreamCaptureMode`). With `relaxed`, `fn` can allocate memory while a stream is captured.
+ * @param fn a synchronous function
+ * @throws errors of `fn`; TypeError, StatusError
  */
 export function withCaptureMode<R>(mode: 'global' | 'thread-local' | 'relaxed', fn: () => R): R {
   const api = 'withCaptureMode'

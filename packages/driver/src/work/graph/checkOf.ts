@@ -2,7 +2,10 @@ import { DisposedError, type ElementType, isInstance, propertyOf, wrongType } fr
 import { DeviceBuffer } from '../../memory/buffers/deviceBuffer.js'
 import { GraphExec } from './graphExec.js'
 
-/** What throws once an object that is disposed of is gone; it is asked here, too. @throws TypeError, DisposedError */
+/**
+ * Returns a check that throws after an object was disposed of. Runs the check once here. @throws TypeError,
+ * DisposedError
+ */
 export function checkOf(object: { readonly disposed: boolean }, api: string, name: string): () => void {
   if (typeof propertyOf(object, 'disposed') !== 'boolean')
     throw wrongType(api, name, 'an object that is disposed of', object)
@@ -12,9 +15,9 @@ export function checkOf(object: { readonly disposed: boolean }, api: string, nam
 }
 
 function checkFor(object: { readonly disposed: boolean }, api: string): () => void {
-  // A view of memory of another object goes with that.
+  // A view ends with the object whose memory it views.
   if (isInstance<DeviceBuffer<ElementType>>(object, DeviceBuffer as never)) return () => void object._use()
-  // Kernels may launch it, and find what its nodes need.
+  // A kernel may launch the graph. The graph's nodes then need their resources too.
   if (isInstance<GraphExec>(object, GraphExec as never)) return () => object._requireUsable(api)
   return () => {
     if (object.disposed) throw new DisposedError(object.constructor.name)

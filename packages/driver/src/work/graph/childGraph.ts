@@ -5,14 +5,15 @@ import type { Graph } from './graph.js'
 import { NodeDescription } from './nodeDescription.js'
 import { requireGraph } from './requireGraph.js'
 
-/** How a graph becomes a node of another one. */
+/** Options for adding a graph as a node. */
 export interface ChildGraphOptions extends NodeOptions {
   /**
-   * Whether the graph itself becomes the node, not a copy: so a graph with nodes of memory can be part of another one.
-   * It belongs to that from then on (`CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`): nodes can still be added to it, but none
-   * that allocate or free, it is instantiated as a part only, it ends with the node or the graph around it, and
-   * disposing of it does nothing. Executable graphs made of it before stay as they are. Needs CUDA 12.9. Default:
-   * false.
+   * Moves the graph itself into the node instead of copying it (`CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`). This allows
+   * graphs with memory nodes. Requires CUDA 12.9. Default: false.
+   *
+   * The moved graph belongs to the outer graph: disposing of it does nothing, and it ends with its node or the outer
+   * graph. Nodes can still be added, except nodes that allocate or free. It can be instantiated only as a part of the
+   * outer graph. Existing executable graphs do not change.
    */
   readonly move?: boolean | undefined
 }
@@ -21,7 +22,7 @@ export const childGraphKeys: OptionKeys<ChildGraphOptions> = { dependencies: tru
 
 const movesSince = 12090
 
-/** @throws VersionTooOldError where the driver would copy what is to be moved */
+/** Checks that the driver can move a graph. @throws VersionTooOldError for a driver that would copy it */
 export function requireMoves(api: string): void {
   const installed = driverVersion()
   if (installed.value >= movesSince) return
@@ -34,8 +35,8 @@ export function requireMoves(api: string): void {
 }
 
 /**
- * A node that runs a copy of a whole graph as it is when the node is added or updated (`CU_GRAPH_NODE_TYPE_GRAPH`).
- * `Graph.addGraph` can also move it there.
+ * Describes a node that runs a copy of a whole graph (`CU_GRAPH_NODE_TYPE_GRAPH`). The copy is made when the node is
+ * added or updated. `Graph.addGraph` can also move the graph.
  * @throws TypeError, DisposedError
  *
  * @example

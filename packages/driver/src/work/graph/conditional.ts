@@ -8,26 +8,26 @@ import type { Graph } from './graph.js'
 import type { GraphNode } from './graphNode.js'
 import { codeOfType } from './nodeTypes.js'
 
-/** How a conditional node decides. */
+/** Options of a conditional node. */
 export interface ConditionalOptions extends NodeOptions {
   /**
-   * `if`: the first graph runs when the value is not 0, the second, if there is one, when it is; `while`: the graph
-   * runs as long as the value is not 0; `switch`: the graph of that index runs, none when there is none.
+   * `if`: runs the first graph if the value is not 0, else the second graph, if it exists. `while`: repeats the graph
+   * while the value is not 0. `switch`: runs the graph with this index, if it exists.
    */
   readonly type: 'if' | 'while' | 'switch'
-  /** How many graphs. Default: 1. */
+  /** Number of graphs. Default: 1. */
   readonly size?: number | undefined
-  /** What the value is at each launch. Default: what it was left at; 0 in the beginning. */
+  /** Value at the start of each launch. Default: the value of the previous launch, initially 0. */
   readonly defaultValue?: number | undefined
 }
 
-/** A conditional node, and what belongs to it. */
+/** A conditional node with its handle and graphs. */
 export interface ConditionalNode {
-  /** The node that runs them, or not. */
+  /** The node that runs the graphs. */
   readonly node: GraphNode
   /** The `CUgraphConditionalHandle`: a kernel argument of type `u64`, for `cudaGraphSetConditional` in the kernel. */
   readonly handle: bigint
-  /** The graphs it runs: add nodes to them, or capture into them. */
+  /** The graphs of the node. Add nodes to them, or capture into them. */
   readonly bodies: readonly Graph[]
 }
 
@@ -48,7 +48,7 @@ interface CheckedConditional extends Pick<ConditionalOptions, 'dependencies'> {
   readonly flags: number
 }
 
-/** @throws TypeError, RangeError */
+/** Checks the options. @throws TypeError, RangeError */
 export function checkConditional(options: ConditionalOptions, api: string): CheckedConditional {
   requireOptions(options, api, conditionalKeys)
   const type = requireKeyOf(options.type, api, 'type', conditionalTypes)
@@ -65,7 +65,10 @@ export function checkConditional(options: ConditionalOptions, api: string): Chec
   }
 }
 
-/** The value that decides, and the parameters of its node, which tell the graphs once it was added. */
+/**
+ * Creates the condition's handle, and the parameters of its node. After the node is added, the parameters contain the
+ * graphs.
+ */
 export function createConditional(
   context: Context,
   graph: CUgraph,

@@ -20,9 +20,9 @@ import { check } from '../../core/errors.js'
 import { scratch } from '../../core/native.js'
 import { type EdgeData, edgeOf, GraphNode } from './graphNode.js'
 
-/** Where a node is added. */
+/** Options for adding a node. */
 export interface NodeOptions {
-  /** Nodes of the same graph that have to end first. Default: none. */
+  /** Nodes of the same graph that must complete first. Default: none. */
   readonly dependencies?: readonly GraphNode[] | undefined
 }
 
@@ -31,15 +31,15 @@ export const requireNodeOptions = optionsChecker(nodeKeys)
 
 export const none: readonly GraphNode[] = []
 
-/** One node that waits for another one. */
+/** A dependency of one node on another. */
 export interface GraphEdge extends EdgeData {
-  /** The node that ends first. */
+  /** The node that completes first. */
   readonly from: GraphNode
-  /** The node that waits for it. */
+  /** The node that waits. */
   readonly to: GraphNode
 }
 
-/** What waits for what in a graph. */
+/** Returns all dependencies of a graph. */
 export function edgesOf(handle: CUgraph, nodeOf: (node: CUgraphNode) => GraphNode): GraphEdge[] {
   const out = scratch()
   check(cuGraphGetEdges(handle, null, null, null, out), 'cuGraphGetEdges')
@@ -56,7 +56,7 @@ export function edgesOf(handle: CUgraph, nodeOf: (node: CUgraphNode) => GraphNod
   }))
 }
 
-/** A `CUgraphEdgeData`. @throws TypeError, RangeError */
+/** Encodes a `CUgraphEdgeData`. @throws TypeError, RangeError */
 function encodeEdge(data: Partial<EdgeData>, api: string): Uint8Array {
   const { fromPort, type } = data
   return CUgraphEdgeData.allocate({
@@ -65,7 +65,7 @@ function encodeEdge(data: Partial<EdgeData>, api: string): Uint8Array {
   })
 }
 
-/** Adds an edge between two nodes of the graph, or removes it. @throws TypeError, RangeError, StatusError */
+/** Adds or removes an edge between two nodes of the graph. @throws TypeError, RangeError, StatusError */
 export function changeEdge(
   graph: GraphNode['graph'],
   from: GraphNode,
@@ -93,7 +93,7 @@ export function requireNodes(
 ): readonly GraphNode[] {
   if (nodes === undefined) return none
   if (!isArray(nodes)) throw wrongType(api, name, 'an array of nodes', nodes)
-  // Most nodes have one before them; a list that grows would make room for many.
+  // Most nodes have one dependency. A growing list would reserve room for many.
   if (nodes.length === 1) return [requireNode(graph, nodes[0], api, name, 0)]
   const checked: GraphNode[] = []
   for (let index = 0; index < nodes.length; index += 1) {
@@ -109,7 +109,7 @@ function requireNode(graph: GraphNode['graph'], node: unknown, api: string, name
 function refuseNode(node: unknown, api: string, name: string, index: number): never {
   const at = name === 'dependencies' ? `${name}[${index}]` : name
   const other = requireInstance(node, api, at, GraphNode)
-  // Throws if the node is gone.
+  // Throws if the node was removed.
   void other.handle
   throw wrongType(api, at, 'a node of this graph', node)
 }

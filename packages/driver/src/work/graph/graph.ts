@@ -64,15 +64,14 @@ const captureIntoKeys: OptionKeys<CaptureOptions & NodeOptions> = { ...captureKe
 
 /** Memory that a graph allocates. */
 export interface GraphAllocation<E extends ElementType> {
-  /** The node that allocates it. */
+  /** The node that allocates the memory. */
   readonly node: GraphNode
-  /** Its address is known from now on; its contents are there between the nodes that allocate and free it. */
+  /** The memory. Its address is already fixed; its contents exist between the allocating and the freeing node. */
   readonly memory: DeviceBuffer<E>
 }
 
 /**
- * Work with its order, built once and run many times, by an executable graph made of it. Nodes are added by hand, or
- * captured from streams.
+ * A graph of work: built once by adding nodes or capturing streams, then launched often as an executable graph.
  *
  * @example
  * using graph = Graph.capture(stream, () => {
@@ -85,25 +84,25 @@ export interface GraphAllocation<E extends ElementType> {
  */
 export class Graph extends Resource {
   protected readonly kind = 'Graph'
-  /** The context of nodes that name none. */
+  /** The context of nodes without an explicit context. */
   readonly context: Context
-  /** @internal What its nodes need; a part has that of the graph around it. */
+  /** @internal Resources of the nodes. A part shares those of its outer graph. */
   _resources: NodeResources
-  /** @internal Whether it is a child graph, or a body of a conditional node. */
+  /** @internal Whether the graph is a child graph or a body of a conditional node. */
   _isPart: boolean
   readonly #handle: CUgraph
-  /** The node that it is of, where it is a part. */
+  /** The node of this graph, if the graph is a part. */
   #node: GraphNode | undefined
-  /** That node was removed, or has another graph. */
+  /** Whether that node was removed or has another graph. */
   #isEnded = false
-  /** The graphs of its nodes. */
+  /** The graphs inside this graph's nodes. */
   readonly #parts = new Map<GraphNode, readonly Graph[]>()
   readonly #nodes = new NodeIndex<GraphNode>()
   #halves: U64Halves | undefined
-  /** Captures that add to it, or to a part of it: it is destroyed after them. */
+  /** Captures that add to this graph or a part of it. The graph is destroyed after them. */
   #captures = 0
 
-  /** @internal @param node what it is a part of another graph by. */
+  /** @internal @param node the node of which this graph is a part */
   constructor(context: Context, handle: CUgraph, node?: GraphNode) {
     requireMade(handle, 'Graph', 'Graph.create or Graph.capture')
     super()
@@ -124,20 +123,20 @@ export class Graph extends Resource {
     setGraphBrand((value) => #handle in value)
   }
 
-  /** An empty graph (`cuGraphCreate`). @throws TypeError, DisposedError, StatusError */
+  /** Creates an empty graph (`cuGraphCreate`). @throws TypeError, DisposedError, StatusError */
   static create(owner: DeviceOrContext): Graph {
     const context = contextOf(owner, 'Graph.create')
     return new Graph(context, createHandle(context))
   }
 
   /**
-   * A graph of what `fn` queues on the stream, and on streams that wait for events of it and are waited for again:
-   * nothing of it runs now (`cuStreamBeginCapture`, `cuStreamEndCapture`). The capture ends also when `fn` throws.
-   * Meanwhile, what would wait for the stream is refused, and so are copies of ordinary arrays, which would not be
-   * there at a launch. The graph keeps all objects that the calls used; bare addresses keep nothing. After one of them
-   * was disposed of, launches throw `DisposedError`.
-   * @param fn must not be asynchronous.
-   * @throws what `fn` throws; TypeError; StatusError when the capture came to nothing, with the reason
+   * Captures the work that `fn` queues on the stream, without running it (`cuStreamBeginCapture`,
+   * `cuStreamEndCapture`). Includes streams that wait for events of this stream and that this stream waits for again.
+   * During the capture, waiting for the stream throws, and so do copies of ordinary arrays, because these may not exist
+   * at a launch. The graph keeps all objects that the calls used, but not raw addresses. After one of them was disposed
+   * of, launches throw `DisposedError`.
+   * @param fn a synchronous function; if it throws, the capture ends too
+   * @throws errors of `fn`; TypeError; StatusError with the reason when the capture fails
    */
   static capture(stream: Stream, fn: (stream: Stream) => void, options: CaptureOptions = {}): Graph {
     const resources = new NodeResources()
@@ -152,7 +151,7 @@ export class Graph extends Resource {
   }
 
   /**
-   * Captures as {@link Graph.capture} does, into this graph, behind the nodes named (`cuStreamBeginCaptureToGraph`).
+   * Captures like {@link Graph.capture} into this graph, after the given nodes (`cuStreamBeginCaptureToGraph`).
    * @throws VersionTooOldError before CUDA 12.3; as {@link Graph.capture}
    */
   capture(stream: Stream, fn: (stream: Stream) => void, options: CaptureOptions & NodeOptions = {}): this {
@@ -174,9 +173,9 @@ export class Graph extends Resource {
   }
 
   /**
-   * Makes an executable graph of the graph as it is now (`cuGraphInstantiateWithParams`).
-   * @throws TypeError, also for a part of another graph; StatusError with the reason, and DisposedError when something
-   * that it needs is gone
+   * Creates an executable graph from the graph's current state (`cuGraphInstantiateWithParams`).
+   * @throws TypeError, also for a part of another graph; StatusError with the reason; DisposedError when a needed
+   * object is gone
    */
   instantiate(options: InstantiateOptions = {}): GraphExec {
     this._requireUsable()
@@ -187,8 +186,8 @@ export class Graph extends Resource {
   }
 
   /**
-   * A copy with nodes of its own, see {@link findInClone} (`cuGraphClone`). @throws StatusError for one with nodes of
-   * memory or conditions
+   * Copies the graph and its nodes (`cuGraphClone`); see {@link findInClone}. @throws StatusError for a graph with
+   * memory or conditional nodes
    */
   clone(): Graph {
     const copy = new Graph(this.context, cloneHandle(this.handle))
@@ -196,7 +195,7 @@ export class Graph extends Resource {
     return copy
   }
 
-  /** The `CUgraph`, which also is the `cudaGraph_t`. @throws DisposedError */
+  /** The `CUgraph`, which is also the `cudaGraph_t`. @throws DisposedError */
   get handle(): CUgraph {
     this._requireUsable()
     return this.#handle
@@ -214,7 +213,7 @@ export class Graph extends Resource {
     const api = 'Graph.add'
     this._requireUsable()
     const checked = requireDescription(description, api, 'description')
-    // Before the parameters: a getter may add a node of its own, in the same memory.
+    // Read these before the parameters: a getter may add a node itself, in the same memory.
     const dependencies =
       options === undefined ? none : requireNodes(this, requireNodeOptions(options, api).dependencies, api)
     const { halves, memory } = checked._write(this.context, api)
@@ -226,11 +225,11 @@ export class Graph extends Resource {
   }
 
   /**
-   * Adds a whole graph as one node (`cuGraphAddNode`): a copy of it, or with `move` the graph itself, as
-   * {@link ChildGraphOptions} says.
+   * Adds a whole graph as one node (`cuGraphAddNode`): a copy, or with `move` the graph itself (see
+   * {@link ChildGraphOptions}).
    * @throws TypeError for a graph that cannot be moved there; VersionTooOldError for `move` before CUDA 12.9;
-   * DisposedError; StatusError for one with conditional nodes, a copy of one with nodes of memory, and a move of one
-   * with these that has an executable graph
+   * DisposedError; StatusError for a graph with conditional nodes, a copy of one with memory nodes, and a move of a
+   * graph with memory nodes that has an executable graph
    */
   addGraph(graph: Graph, options: ChildGraphOptions = {}): GraphNode {
     const api = 'Graph.addGraph'
@@ -251,9 +250,9 @@ export class Graph extends Resource {
   }
 
   /**
-   * Adds a node that allocates memory for `length` elements when it runs (`CU_GRAPH_NODE_TYPE_MEM_ALLOC`). The memory
-   * is the graph's until {@link free}, of this graph or of one launched later, or a launch with `autoFreeOnLaunch`.
-   * Disposing of the buffer gives nothing back.
+   * Adds a node that allocates memory for `length` elements (`CU_GRAPH_NODE_TYPE_MEM_ALLOC`). The graph owns the memory
+   * until {@link free} of this or a later graph, or until a launch with `autoFreeOnLaunch`. Disposing of the buffer
+   * frees nothing.
    * @throws TypeError, RangeError; DisposedError, StatusError
    */
   allocate<E extends ElementType>(dtype: E, length: number, options: NodeOptions = {}): GraphAllocation<E> {
@@ -269,9 +268,7 @@ export class Graph extends Resource {
     return { node, memory: DeviceBuffer.fromAddress(context, address, dtype, length, { keep: this }) }
   }
 
-  /**
-   * Adds a node that frees memory of {@link allocate}, of this graph or another one (`CU_GRAPH_NODE_TYPE_MEM_FREE`).
-   */
+  /** Adds a node that frees memory of {@link allocate}, of this or another graph (`CU_GRAPH_NODE_TYPE_MEM_FREE`). */
   free(memory: DeviceBuffer<ElementType>, options: NodeOptions = {}): GraphNode {
     const api = 'Graph.free'
     this._requireUsable()
@@ -282,7 +279,7 @@ export class Graph extends Resource {
   }
 
   /**
-   * Adds a node that runs graphs of its own as a value says that kernels set (`CU_GRAPH_NODE_TYPE_CONDITIONAL`).
+   * Adds a node that runs inner graphs depending on a value that kernels set (`CU_GRAPH_NODE_TYPE_CONDITIONAL`).
    * @throws TypeError, RangeError; VersionTooOldError before CUDA 12.4; DisposedError, StatusError
    */
   addConditional(options: ConditionalOptions): ConditionalNode {
@@ -297,64 +294,60 @@ export class Graph extends Resource {
     return withJson({ node, handle: made.handle, bodies })
   }
 
-  /** All nodes, in the order in which they were added (`cuGraphGetNodes`). */
+  /** All nodes, in the order of their addition (`cuGraphGetNodes`). */
   get nodes(): readonly GraphNode[] {
     return listNodes('cuGraphGetNodes', (nodes, _, count) => cuGraphGetNodes(this.handle, nodes, count)).map((node) =>
       this._node(node),
     )
   }
 
-  /** The nodes that wait for none (`cuGraphGetRootNodes`). */
+  /** The nodes without dependencies (`cuGraphGetRootNodes`). */
   get rootNodes(): readonly GraphNode[] {
     return listNodes('cuGraphGetRootNodes', (nodes, _, count) => cuGraphGetRootNodes(this.handle, nodes, count)).map(
       (node) => this._node(node),
     )
   }
 
-  /** What waits for what (`cuGraphGetEdges`). */
+  /** All dependencies between nodes (`cuGraphGetEdges`). */
   get edges(): readonly GraphEdge[] {
     return edgesOf(this.handle, (node) => this._node(node))
   }
 
   /**
    * Makes `to` wait for `from` (`cuGraphAddDependencies`).
-   * @throws TypeError for nodes of another graph; StatusError where that closes a circle or is there already
+   * @throws TypeError for nodes of another graph; StatusError for a cycle or an existing dependency
    */
   addDependency(from: GraphNode, to: GraphNode, data: Partial<EdgeData> = {}): void {
     changeEdge(this, from, to, data, true)
   }
 
-  /**
-   * Ends what {@link addDependency}, or adding the node, began (`cuGraphRemoveDependencies`). @throws StatusError where
-   * it is not so
-   */
+  /** Removes a dependency (`cuGraphRemoveDependencies`). @throws StatusError when it does not exist */
   removeDependency(from: GraphNode, to: GraphNode, data: Partial<EdgeData> = {}): void {
     changeEdge(this, from, to, data, false)
   }
 
   /**
-   * The node of this clone that was made of `original` (`cuGraphNodeFindInClone`). @throws StatusError when there is
-   * none
+   * Returns this clone's copy of the node `original` (`cuGraphNodeFindInClone`). @throws StatusError when it has none
    */
   findInClone(original: GraphNode): GraphNode {
     requireInstance(original, 'Graph.findInClone', 'original', GraphNode)
     return this._node(nodeInClone(original.handle, this.handle))
   }
 
-  /** Writes a drawing of the graph for Graphviz to a file (`cuGraphDebugDotPrint`). */
+  /** Writes a Graphviz drawing of the graph to a file (`cuGraphDebugDotPrint`). */
   writeDot(path: string, options: { readonly verbose?: boolean | undefined } = {}): void {
     writeDotFile(this.handle, path, options, 'Graph.writeDot')
   }
 
-  /** Nodes by number and the edges between them; none once the graph, or its context, is gone. */
+  /** Returns the nodes by number and the edges between them; empty after the graph or its context is gone. */
   override toJSON(): GraphDescription {
     if (this.#isGone) return { nodes: [], edges: [] }
     return describeGraph(this.nodes, this.edges)
   }
 
   /**
-   * Keeps objects that no call named: memory behind a bare address, modules, events. A launch after one of them was
-   * disposed of throws `DisposedError`. Captured calls keep what they use without this.
+   * Keeps objects that no call named: memory behind a raw address, modules, events. A launch after one of them was
+   * disposed of throws `DisposedError`. Captured calls keep their objects automatically.
    */
   keep(...objects: readonly { readonly disposed: boolean }[]): this {
     this._requireUsable()
@@ -367,12 +360,15 @@ export class Graph extends Resource {
     return { device: this.context.device.ordinal, handle: this.#handle }
   }
 
-  /** Destroys it (`cuGraphDestroy`). A part of another graph is left as it is: it ends with that, or with its node. */
+  /**
+   * Destroys the graph (`cuGraphDestroy`). A part of another graph is not destroyed: it ends with that graph or its
+   * node.
+   */
   override dispose(): void {
     if (!this._isPart) super.dispose()
   }
 
-  /** Whether it was disposed of; of a part, whether its node or the graph around it is gone. */
+  /** Whether the graph was disposed of; for a part, whether its node or its outer graph is gone. */
   override get disposed(): boolean {
     return this._disposed || this.#isEnded || this.#node?.graph.disposed === true
   }
@@ -383,7 +379,7 @@ export class Graph extends Resource {
     destroyHandle(this.context, this.#handle, this._resources)
   }
 
-  /** @internal @throws DisposedError when it, the node that it is of, the graph around it, or its context is gone. */
+  /** @internal @throws DisposedError when the graph, its node, its outer graph, or its context is gone */
   _requireUsable(): void {
     this._requireAlive()
     if (this.#isEnded) throw new DisposedError('Graph (its node was removed, or has another one)')
@@ -397,14 +393,14 @@ export class Graph extends Resource {
     return around === undefined ? isGone : isGone || around.#isGone
   }
 
-  /** It, and the graphs around it. */
+  /** This graph and its outer graphs. */
   #around(): readonly Graph[] {
     const around: Graph[] = []
     for (let graph: Graph | undefined = this; graph !== undefined; graph = graph.#node?.graph) around.push(graph)
     return around
   }
 
-  /** @internal Whether it is `graph`, or a part of it. */
+  /** @internal Whether this graph is `graph` or a part of it. */
   _isWithin(graph: Graph): boolean {
     return this.#around().includes(graph)
   }
@@ -417,7 +413,7 @@ export class Graph extends Resource {
     if (graph.#captures > 0) throw wrongType(api, 'graph', 'a graph that no capture adds to', graph)
   }
 
-  /** What it needs is with the graph around it by then. */
+  /** Makes this graph a part of another one, which then has its resources. */
   #becomePartOf(node: GraphNode): void {
     forgetLeak(this)
     this.#node = node
@@ -438,7 +434,9 @@ export class Graph extends Resource {
     return node.type === 'graph' ? [this._childOf(node)] : (this.#parts.get(node) ?? [])
   }
 
-  /** @internal The graph of a child graph node, the same each time: its nodes know of each other's end. */
+  /**
+   * @internal The graph of a child graph node. Always the same object, so that its nodes notice each other's removal.
+   */
   _childOf(node: GraphNode): Graph {
     const [known] = this.#parts.get(node) ?? []
     if (known !== undefined) return known
@@ -453,7 +451,7 @@ export class Graph extends Resource {
       throw new TypeError(`${api}: a capture adds to the graph of this node`)
   }
 
-  /** @internal The graphs of a node are gone. */
+  /** @internal Ends the graphs of a removed node. */
   _endParts(node: GraphNode): void {
     for (const part of this.#parts.get(node) ?? []) {
       part.#isEnded = true
@@ -462,7 +460,7 @@ export class Graph extends Resource {
     this.#parts.delete(node)
   }
 
-  /** Adds what `CUgraphNodeParams` describe; they are changed where they give something back. */
+  /** Adds the node that `CUgraphNodeParams` describe. C writes results into the parameters. */
   #addStruct(parameters: Uint8Array, dependencies: readonly GraphNode[], type: GraphNodeType): GraphNode {
     const native = NativeMemory.allocate(parameters.byteLength)
     native.bytes.set(parameters)
@@ -472,7 +470,7 @@ export class Graph extends Resource {
   }
 
   #addNode(parameters: U64Halves, dependencies: readonly GraphNode[], type: GraphNodeType): GraphNode {
-    // Getters of what is added may have disposed of the graph, or of a node.
+    // Getters of the description may have disposed of the graph or of a node.
     this._requireUsable()
     this.#halves ??= halvesOf(this.#handle)
     const status = addNodeCall(this.context._halves, this.#halves, dependencies, parameters)
@@ -480,7 +478,7 @@ export class Graph extends Resource {
     return this.#nodes.add(new GraphNode(this, addedLow(), addedHigh(), type, this.#nodes.lastAdded))
   }
 
-  /** @internal The object of a node. */
+  /** @internal Returns the object of a node. */
   _node(handle: CUgraphNode): GraphNode {
     return this.#nodes.find(handle, () => {
       const { low, high } = halvesOf(handle)
@@ -488,7 +486,7 @@ export class Graph extends Resource {
     })
   }
 
-  /** @internal The node is gone. */
+  /** @internal Forgets a removed node. */
   _forget(node: GraphNode): void {
     this.#nodes.delete(node)
     this._endParts(node)

@@ -3,9 +3,7 @@ import { cuGraphAddNodeUnchecked } from '../../core/calls/uncheckedCalls.gen.js'
 import { halvesOf, type U64Halves } from '../../core/u64Halves.js'
 import type { GraphNode } from './graphNode.js'
 
-/**
- * Where C writes the node that it adds, and reads those before it. It grows with the longest list that is asked for.
- */
+/** Memory for the added node and its dependencies. It grows with the longest list. */
 let cells: NativeMemory | undefined
 let cellsHalves: U64Halves
 let listHalves: U64Halves
@@ -13,9 +11,9 @@ let words: Int32Array
 let room = 0
 
 /**
- * `cuGraphAddNode` without the checks of the generated function, which are made already: graphs have thousands of
- * nodes. Returns the status; {@link addedLow} and {@link addedHigh} are the new node. @throws DisposedError when a node
- * was removed
+ * `cuGraphAddNode` without the checks of the generated function, which the caller has made: graphs have thousands of
+ * nodes. Returns the status; {@link addedLow} and {@link addedHigh} return the new node. @throws DisposedError when a
+ * dependency was removed
  */
 export function addNodeCall(
   context: U64Halves,
@@ -27,21 +25,21 @@ export function addNodeCall(
   if (count >= room) grow(count)
   for (let index = 0; index < count; index += 1) {
     const node = dependencies[index] as GraphNode
-    // Since it was checked, a getter of what is added may have removed it.
+    // A getter of the description may have removed the node since its check.
     node._requireThere()
     words[2 * index + 2] = node._low
     words[2 * index + 3] = node._high
   }
-  // Where there are none, C does not look at the list.
+  // C does not read the list if it is empty.
   return cuGraphAddNodeUnchecked(context, cellsHalves, graph, listHalves, count, parameters)
 }
 
-/** The lower half of the node that {@link addNodeCall} added last. */
+/** Returns the lower half of the handle of {@link addNodeCall}'s last node. */
 export function addedLow(): number {
   return words[0] as number
 }
 
-/** Its upper half. */
+/** Returns the upper half of that handle. */
 export function addedHigh(): number {
   return words[1] as number
 }

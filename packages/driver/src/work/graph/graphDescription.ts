@@ -1,11 +1,11 @@
 import type { GraphEdge } from './edges.js'
 import type { GraphNode } from './graphNode.js'
 
-/** What a graph looks like, for `JSON.stringify`. */
+/** A graph's structure, for `JSON.stringify`. */
 export interface GraphDescription {
-  /** In the order of {@link Graph.nodes}; `id` is what edges name. */
+  /** The nodes in the order of {@link Graph.nodes}. Edges refer to `id`. */
   readonly nodes: readonly { readonly id: number; readonly type: string }[]
-  /** By the ids of the nodes. */
+  /** The edges, by node ids. */
   readonly edges: readonly {
     readonly from: number
     readonly to: number
@@ -14,7 +14,7 @@ export interface GraphDescription {
   }[]
 }
 
-/** Nodes by number, and the edges between them. */
+/** Describes the nodes by number, and the edges between them. */
 export function describeGraph(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): GraphDescription {
   const numbers = new Map(nodes.map((node, index) => [node, index]))
   return {

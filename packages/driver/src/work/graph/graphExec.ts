@@ -37,17 +37,17 @@ import { NodeResources } from './nodeResources.js'
 import type { GraphNodeType } from './nodeTypes.js'
 import { requireGraph, requireWhole } from './requireGraph.js'
 
-/** How an executable graph is made. */
+/** Options of an executable graph. */
 export interface InstantiateOptions {
-  /** Memory that an earlier launch left allocated is freed by the next. Default: false: that launch is refused. */
+  /** A launch frees memory that an earlier launch left allocated. Default: false, so that the launch fails. */
   readonly autoFreeOnLaunch?: boolean | undefined
   /**
-   * Kernels of graphs may launch it (`cudaGraphLaunch` in the kernel, with its handle), once it was uploaded or
-   * launched. It has kernels, copies without arrays, fills, and child graphs of these, at least one, all of one device.
-   * Not with `autoFreeOnLaunch`. Default: false.
+   * Lets kernels of graphs launch this graph (`cudaGraphLaunch` in the kernel, with its handle), after its upload or
+   * first launch. It must contain at least one node, and only kernels, copies without arrays, fills, and child graphs
+   * of these, all on one device. Excludes `autoFreeOnLaunch`. Default: false.
    */
   readonly deviceLaunch?: boolean | undefined
-  /** The priorities of nodes count, and not that of the stream. Default: false. */
+  /** Uses the priorities of nodes instead of the stream's priority. Default: false. */
   readonly useNodePriority?: boolean | undefined
 }
 
@@ -58,7 +58,7 @@ const instantiateKeys: OptionKeys<InstantiateOptions> = {
 }
 const flagBits = { autoFreeOnLaunch: 1, deviceLaunch: 4, useNodePriority: 8 } as const
 
-/** Why a graph cannot be made executable, by the names of `CUgraphInstantiateResult`. */
+/** Reasons why a graph cannot be instantiated: names of `CUgraphInstantiateResult`. */
 const instantiateResults = [
   'success',
   'error',
@@ -80,19 +80,19 @@ const updateResults = [
   'attributes-changed',
 ] as const
 
-/** How an update ended, by the names of `CUgraphExecUpdateResult`. */
+/** Results of an update: names of `CUgraphExecUpdateResult`. */
 export type GraphUpdateResult = (typeof updateResults)[number]
 
-/** What became of an update. */
+/** The outcome of an update. */
 export interface GraphUpdate {
-  /** What came of it. */
+  /** The driver's result. */
   readonly result: GraphUpdateResult
-  /** The node of the graph given that does not fit, where there is one. */
+  /** The node of the given graph that does not match, if there is one. */
   readonly node: GraphNode | undefined
 }
 
 /**
- * A graph made ready to run: launching it queues all its work in one call. Later changes of the graph do not change it.
+ * An executable graph: one call queues all its work. Later changes of the original graph do not affect it.
  *
  * @example
  * using step = graph.instantiate()
@@ -100,14 +100,14 @@ export interface GraphUpdate {
  */
 export class GraphExec extends Resource {
   protected readonly kind = 'GraphExec'
-  /** The context of the graph that it was made of. */
+  /** The context of the original graph. */
   readonly context: Context
   readonly #handle: CUgraphExec
   readonly #halves: U64Halves
   readonly #resources = new NodeResources()
-  /** Where it was launched last, if it needs memory of caching pools. */
+  /** Stream of the last launch, if the graph needs memory of caching pools. */
   #lastStream: { readonly given: StreamArgument | undefined; readonly stream: Stream } | undefined
-  /** The graph that it was made of, while somebody has it. */
+  /** The original graph, while it is reachable. */
   readonly #source: WeakRef<Graph>
 
   private constructor(graph: Graph, handle: CUgraphExec) {
@@ -153,14 +153,14 @@ export class GraphExec extends Resource {
     )
   }
 
-  /** The `CUgraphExec`, which also is the `cudaGraphExec_t`. @throws DisposedError */
+  /** The `CUgraphExec`, which is also the `cudaGraphExec_t`. @throws DisposedError */
   get handle(): CUgraphExec {
     this._requireAlive()
     this.context._requireAlive()
     return this.#handle
   }
 
-  /** What it was made with (`cuGraphExecGetFlags`). */
+  /** Flags from the instantiation (`cuGraphExecGetFlags`). */
   get flags(): Required<{ readonly [K in keyof typeof flagBits]: boolean }> {
     const out = scratch()
     check(cuGraphExecGetFlags(this.handle, out), 'cuGraphExecGetFlags')
@@ -170,10 +170,14 @@ export class GraphExec extends Resource {
   }
 
   /**
-   * Queues all its work on a stream and returns at once (`cuGraphLaunch`). One launch runs after the other, on whatever
-   * streams.
-   * @param stream Default: the default stream of its device.
-   * @throws DisposedError, also when memory or another object that it needs is gone; TypeError, StatusError
+   * Queues all work of the graph on a stream and returns at once (`cuGraphLaunch`). Launches run one after the other,
+   * even on different streams.
+   * @param stream Default: the default stream of the graph's device.
+   * @throws DisposedError, also when memory or another needed object is gone; TypeError, StatusError
+   *
+   * @example
+   * for (let turn = 0; turn < 1000; turn += 1) step.launch(stream)
+   * await stream.synchronize()
    */
   launch(stream?: StreamArgument): void {
     this._requireAlive()
@@ -186,7 +190,7 @@ export class GraphExec extends Resource {
     if (this.#resources.hasBlocks) this.#resources.recordUse(this.#streamOf(stream))
   }
 
-  /** The same object for the same stream: pools keep it. */
+  /** Returns the same object for the same stream, because pools keep it. */
   #streamOf(given: StreamArgument | undefined): Stream {
     const { context } = this
     const known = this.#lastStream
@@ -196,7 +200,7 @@ export class GraphExec extends Resource {
     return stream
   }
 
-  /** @internal @throws DisposedError when it, or something that it needs, is gone */
+  /** @internal @throws DisposedError when the graph or a needed object is gone */
   _requireUsable(operation: string): void {
     this._requireAlive()
     this.context._requireAlive()
@@ -204,8 +208,8 @@ export class GraphExec extends Resource {
   }
 
   /**
-   * Brings it to the device ahead of the first launch, which is then as short as the others, and of launches by
-   * kernels, for which a change counts from then on (`cuGraphUpload`).
+   * Uploads the graph to the device, so that the first launch is as fast as the others (`cuGraphUpload`). Launches by
+   * kernels require it, and use changes of the graph only after it.
    */
   upload(stream?: StreamArgument): void {
     const { handle, context } = this
@@ -214,9 +218,9 @@ export class GraphExec extends Resource {
   }
 
   /**
-   * Takes over the parameters of a graph of the same shape, in place of making a new executable graph
-   * (`cuGraphExecUpdate`). Where they do not fit, nothing changes and the result says why. From then on it needs what
-   * that graph needs, and nothing else.
+   * Replaces all parameters by those of a graph with the same shape, instead of a new instantiation
+   * (`cuGraphExecUpdate`). If the shapes differ, nothing changes and the result contains the reason. Afterwards this
+   * graph needs exactly the objects of the given graph.
    * @throws TypeError, DisposedError; StatusError for other failures
    */
   update(graph: Graph): GraphUpdate {
@@ -240,9 +244,9 @@ export class GraphExec extends Resource {
   }
 
   /**
-   * Gives one node other parameters for the launches to come (`cuGraphExecNodeSetParams`).
-   * @param node of the graph that this was made of.
-   * @throws TypeError for a description of another kind, or with attributes of launches; DisposedError, StatusError
+   * Replaces one node's parameters for later launches (`cuGraphExecNodeSetParams`).
+   * @param node a node of the original graph
+   * @throws TypeError for a description of another kind, or with launch attributes; DisposedError, StatusError
    */
   updateNode(node: GraphNode, description: NodeDescription): this {
     const api = 'GraphExec.updateNode'
@@ -250,7 +254,7 @@ export class GraphExec extends Resource {
     this.#requireNode(node, api)
     const checked = requireDescription(description, api, 'description')
     node._requireKind(checked, api)
-    // The library has no call for them: left out, they would be lost without a word.
+    // CUDA has no call for launch attributes here, so they would be lost silently.
     if (checked._attributes !== undefined && checked._attributes.count > 0)
       throw new TypeError(
         `${api}: description must have no launch attributes; use GraphNode.update and then GraphExec.update`,
@@ -263,8 +267,7 @@ export class GraphExec extends Resource {
   }
 
   /**
-   * Leaves a node out of the launches to come, or takes it in again: kernels, copies and fills
-   * (`cuGraphNodeSetEnabled`).
+   * Disables or enables a kernel, copy or fill for later launches (`cuGraphNodeSetEnabled`).
    * @throws TypeError, DisposedError; StatusError for nodes of another kind
    */
   setEnabled(node: GraphNode, enabled: boolean): this {
@@ -305,7 +308,7 @@ export class GraphExec extends Resource {
   }
 }
 
-/** Launches under way still end: the driver frees it after them. */
+/** Destroys the graph. Launches in flight still complete, because the driver frees the graph afterwards. */
 function destroy(context: Context, handle: CUgraphExec, resources: NodeResources): void {
   try {
     if (!context.disposed && !processIsEnding()) checkRelease(cuGraphExecDestroy(handle), 'cuGraphExecDestroy')
@@ -320,13 +323,13 @@ function describeNode(graph: Graph, handle: CUgraphNode): string {
   return `node ${node.graph.nodes.indexOf(node)} (${node.type})${node.graph === graph ? '' : ' of a part'}`
 }
 
-/** What the driver means where it only says that something is not supported. */
+/** Returns the likely reason for the driver's plain "not supported". */
 function hintFor(status: number, graph: Graph): string | undefined {
   if (status !== Status.notSupported || !hasNodes(graph, ['mem-alloc', 'mem-free', 'conditional'])) return undefined
   return 'a graph with nodes of memory or conditions has one executable graph at a time'
 }
 
-/** The node of a handle, in the graph or in a part of it. */
+/** Returns the node with a handle, in the graph or its parts. */
 function locate(graph: Graph, handle: CUgraphNode): GraphNode | undefined {
   for (const node of graph.nodes) {
     if (node._handle === handle) return node
@@ -338,7 +341,7 @@ function locate(graph: Graph, handle: CUgraphNode): GraphNode | undefined {
   return undefined
 }
 
-/** Whether the graph, or a child graph, has a node of one of these types. */
+/** Whether the graph or a child graph has a node of one of these types. */
 function hasNodes(graph: Graph, types: readonly GraphNodeType[]): boolean {
   return graph.nodes.some(
     (node) => types.includes(node.type) || (node.type === 'graph' && hasNodes(graph._childOf(node), types)),

@@ -30,7 +30,7 @@ export function cloneHandle(handle: CUgraph): CUgraph {
   return out.u64[0] as CUgraph
 }
 
-/** The graph of a child graph node. */
+/** Returns the graph of a child graph node. */
 export function childHandle(node: CUgraphNode): CUgraph {
   const out = scratch()
   check(cuGraphChildGraphNodeGetGraph(node, out), 'cuGraphChildGraphNodeGetGraph')
@@ -45,7 +45,7 @@ export function destroyHandle(context: Context, handle: CUgraph, resources: Node
   }
 }
 
-/** The node of a clone that was made of `original`. */
+/** Returns a clone's copy of the node `original`. */
 export function nodeInClone(original: CUgraphNode, clone: CUgraph): CUgraphNode {
   const out = scratch()
   check(cuGraphNodeFindInClone(out, original, clone), 'cuGraphNodeFindInClone')
@@ -58,7 +58,7 @@ export function typeOfNode(node: CUgraphNode): GraphNodeType {
   return nodeTypeOf(out.i32[0] as number)
 }
 
-/** The nodes that a function of the driver lists. It is called for their number first. */
+/** Returns the nodes that a driver function lists. Calls it first for their number. */
 export function listNodes(
   api: string,
   list: (nodes: BigUint64Array | null, edges: Uint8Array | null, count: ReturnType<typeof scratch>) => number,

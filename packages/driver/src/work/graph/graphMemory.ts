@@ -11,15 +11,15 @@ import { check } from '../../core/errors.js'
 import { scratch } from '../../core/native.js'
 import { codeOfType } from './nodeTypes.js'
 
-/** What graphs of a device allocate, in bytes. */
+/** Memory of a device's graphs, in bytes. */
 export interface GraphMemoryUsage {
-  /** Of graphs that were launched; memory that a graph has freed counts as well until {@link trimGraphMemory}. */
+  /** Memory of launched graphs. Includes memory that a graph has freed, until {@link trimGraphMemory}. */
   readonly used: number
-  /** The most that was used since it was reset. */
+  /** Maximum of `used` since the last reset. */
   readonly usedHigh: number
-  /** What the driver keeps for graphs, used or not. */
+  /** Memory that the driver keeps for graphs, used or not. */
   readonly reserved: number
-  /** The most that was kept since it was reset. */
+  /** Maximum of `reserved` since the last reset. */
   readonly reservedHigh: number
 }
 
@@ -30,7 +30,7 @@ const attributes = {
   reservedHigh: CUgraphMem_attribute.CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH,
 } as const
 
-/** The memory of the device's graphs (`cuDeviceGetGraphMemAttribute`). @throws TypeError, StatusError */
+/** Returns the memory of the device's graphs (`cuDeviceGetGraphMemAttribute`). @throws TypeError, StatusError */
 export function graphMemoryUsage(owner: DeviceOrContext): GraphMemoryUsage {
   const { device } = contextOf(owner, 'graphMemoryUsage')
   const read = (attribute: CUgraphMem_attribute): number => {
@@ -47,7 +47,7 @@ export function graphMemoryUsage(owner: DeviceOrContext): GraphMemoryUsage {
 }
 
 /**
- * Sets the two high-water marks back to what is in use (`cuDeviceSetGraphMemAttribute`). @throws TypeError, StatusError
+ * Resets both high-water marks to the current values (`cuDeviceSetGraphMemAttribute`). @throws TypeError, StatusError
  */
 export function resetGraphMemoryHigh(owner: DeviceOrContext): void {
   const { device } = contextOf(owner, 'resetGraphMemoryHigh')
@@ -58,13 +58,13 @@ export function resetGraphMemoryHigh(owner: DeviceOrContext): void {
   }
 }
 
-/** Gives memory that no graph uses back to the system (`cuDeviceGraphMemTrim`). @throws TypeError, StatusError */
+/** Returns memory that no graph uses to the system (`cuDeviceGraphMemTrim`). @throws TypeError, StatusError */
 export function trimGraphMemory(owner: DeviceOrContext): void {
   const { device } = contextOf(owner, 'trimGraphMemory')
   check(cuDeviceGraphMemTrim(device.handle), 'cuDeviceGraphMemTrim')
 }
 
-/** The `CUgraphNodeParams` of a node that allocates memory of a device. */
+/** Encodes the `CUgraphNodeParams` of a node that allocates device memory. */
 export function allocationParameters(deviceOrdinal: number, byteLength: number): Uint8Array {
   const location = { type: 1, id: deviceOrdinal } as const
   return CUgraphNodeParams.allocate({
@@ -73,7 +73,7 @@ export function allocationParameters(deviceOrdinal: number, byteLength: number):
   })
 }
 
-/** The `CUgraphNodeParams` of a node that frees memory of a graph. */
+/** Encodes the `CUgraphNodeParams` of a node that frees graph memory. */
 export function freeParameters(dptr: bigint): Uint8Array {
   return CUgraphNodeParams.allocate({ type: codeOfType('mem-free'), free: { dptr: dptr as CUdeviceptr } })
 }

@@ -16,40 +16,38 @@ import { listNodes } from './graphHandle.js'
 import { type KernelAttributes, type NodeDescription, requireDescription } from './nodeDescription.js'
 import type { GraphNodeType } from './nodeTypes.js'
 
-/** How a node waits for another one: for all of it, or for a part of a kernel. */
+/** What a node waits for: all of another node, or a part of a kernel. */
 export interface EdgeData {
-  /** 0: the whole node; of a kernel, 1: when it triggers completion by itself, 2: when all its blocks have begun. */
+  /** 0: the whole node. For a kernel, 1: its own completion trigger, 2: the start of all its blocks. */
   readonly fromPort: number
-  /** `programmatic`: the kernel behind may begin before, and waits by itself. */
+  /** `programmatic`: the following kernel may start earlier and waits by itself. */
   readonly type: 'default' | 'programmatic'
 }
 
-/** @internal The edge as C has it. */
+/** @internal Decodes an edge. */
 export function edgeOf({ from_port, type }: CUgraphEdgeData): EdgeData {
   return { fromPort: from_port, type: type === 1 ? 'programmatic' : 'default' }
 }
 
-/**
- * A node of a graph: a piece of work that runs when those it depends on have ended. It lives as long as its graph.
- */
+/** A node of a graph: a piece of work that runs after its dependencies complete. It lives as long as its graph. */
 export class GraphNode {
   static get [loadedFrom](): string {
     return import.meta.url
   }
 
-  /** The graph it is in. */
+  /** The graph of the node. */
   readonly graph: Graph
-  /** What it does. */
+  /** Kind of the node's work. */
   readonly type: GraphNodeType
-  /** @internal The halves of its handle: a graph has many nodes, and few are asked for a bigint. */
+  /** @internal Halves of the handle. Graphs have many nodes, and few need a bigint. */
   readonly _low: number
   /** @internal */
   readonly _high: number
   #isRemoved = false
-  /** A list of nodes that needs no memory of its own. */
+  /** The previously added node: a linked list that needs no extra memory. */
   #previous: GraphNode | undefined
 
-  /** @internal @param previous what {@link _takePrevious} gives once. */
+  /** @internal @param previous the node that {@link _takePrevious} returns once */
   constructor(graph: Graph, low: number, high: number, type: GraphNodeType, previous: GraphNode | undefined) {
     requireMade(type, 'GraphNode', 'Graph.add', 'string')
     this.#previous = previous
@@ -59,14 +57,14 @@ export class GraphNode {
     this.type = type
   }
 
-  /** @internal A node of this graph that is still there. Short, as it is asked of each that is named. */
+  /** @internal Whether a value is an existing node of the graph. Short, because it runs for each given node. */
   static _isOf(graph: Graph, value: unknown): value is GraphNode {
     return (
       typeof value === 'object' && value !== null && #isRemoved in value && value.graph === graph && !value.#isRemoved
     )
   }
 
-  /** @internal @throws DisposedError when it was removed */
+  /** @internal @throws DisposedError when the node was removed */
   _requireThere(): void {
     if (this.#isRemoved) throw new DisposedError('GraphNode (it was removed)')
   }
@@ -78,26 +76,26 @@ export class GraphNode {
     return previous
   }
 
-  /** @internal The handle without the check that it is still there. */
+  /** @internal The handle, without a check that the node still exists. */
   get _handle(): CUgraphNode {
     return u64Of({ low: this._low, high: this._high }) as CUgraphNode
   }
 
-  /** The `CUgraphNode`. @throws DisposedError once its graph was disposed of, or it was removed. */
+  /** The `CUgraphNode`. @throws DisposedError after the graph was disposed of or the node was removed */
   get handle(): CUgraphNode {
     this._requireThere()
     this.graph._requireUsable()
     return this._handle
   }
 
-  /** The nodes it runs behind (`cuGraphNodeGetDependencies`). */
+  /** The nodes that this node waits for (`cuGraphNodeGetDependencies`). */
   get dependencies(): readonly GraphNode[] {
     return listNodes('cuGraphNodeGetDependencies', (nodes, edges, count) =>
       cuGraphNodeGetDependencies(this.handle, nodes, edges, count),
     ).map((node) => this.graph._node(node))
   }
 
-  /** The nodes that run behind it (`cuGraphNodeGetDependentNodes`). */
+  /** The nodes that wait for this node (`cuGraphNodeGetDependentNodes`). */
   get dependents(): readonly GraphNode[] {
     return listNodes('cuGraphNodeGetDependentNodes', (nodes, edges, count) =>
       cuGraphNodeGetDependentNodes(this.handle, nodes, edges, count),
@@ -105,8 +103,8 @@ export class GraphNode {
   }
 
   /**
-   * Gives the node other parameters, of its own kind (`cuGraphNodeSetParams`). Executable graphs that were made already
-   * stay as they are: `GraphExec.update` brings them there.
+   * Replaces the node's parameters by others of the same kind (`cuGraphNodeSetParams`). Existing executable graphs do
+   * not change until `GraphExec.update`.
    * @throws TypeError for a description of another kind; DisposedError, StatusError
    */
   update(description: NodeDescription): this {
@@ -124,8 +122,8 @@ export class GraphNode {
   }
 
   /**
-   * Takes the node and its edges out of the graph, and ends the graphs that it has (`cuGraphDestroyNode`).
-   * @throws StatusError in a graph with nodes of memory, which only grows; TypeError while a capture adds to a graph of
+   * Removes the node and its edges, and ends its inner graphs (`cuGraphDestroyNode`).
+   * @throws StatusError in a graph with memory nodes, which can only grow; TypeError while a capture adds to a graph of
    * the node
    */
   remove(): void {
@@ -136,7 +134,7 @@ export class GraphNode {
     this.graph._forget(this)
   }
 
-  /** @internal What a kernel's launches have beside their parameters (`cuGraphKernelNodeSetAttribute`). */
+  /** @internal Sets the launch attributes of a kernel node (`cuGraphKernelNodeSetAttribute`). */
   _setAttributes(attributes: KernelAttributes): void {
     for (const { id, value } of attributes.entries()) {
       const attribute = id as CUlaunchAttributeID
@@ -144,7 +142,7 @@ export class GraphNode {
     }
   }
 
-  /** @internal @throws TypeError */
+  /** @internal Checks that a description has this node's kind. @throws TypeError */
   _requireKind({ type }: NodeDescription, api: string): void {
     if (type === this.type) return
     throw new TypeError(`${api}: description must be of a ${this.type} node, as this one is, not of a ${type} node`)
@@ -158,13 +156,16 @@ export class GraphNode {
     return inspectLine('GraphNode', { type: this.type, handle: this._handle })
   }
 
-  /** The line that `console.log` prints, for `JSON.stringify`. */
+  /** Returns the line that `console.log` prints, for `JSON.stringify`. */
   toJSON(): string {
     return this[inspectKey]()
   }
 }
 
-/** A node whose attributes are refused is none, but in a graph with nodes of memory, where nothing can be removed. */
+/**
+ * Sets a new node's launch attributes, or removes the node if the driver refuses them. A graph with memory nodes keeps
+ * the node, because its nodes cannot be removed.
+ */
 export function setAttributesOrRemove(node: GraphNode, attributes: KernelAttributes): void {
   try {
     node._setAttributes(attributes)

@@ -3,20 +3,23 @@ import type { Stream } from '../../../core/stream/stream.js'
 import { halvesOf, type U64Halves } from '../../../core/u64Halves.js'
 import type { FreeBlocks } from './freeBlocks.js'
 
-/** What a pool does with memory that is given back, and what its memory belongs to. */
+/** The owner of blocks, which takes them back. */
 export interface BlockOwner {
   readonly context: Context
-  /** @param stream whose work may still use the block, beside that of its own stream. */
+  /**
+   * Takes a block back.
+   * @param stream another stream whose work may still use the block
+   */
   giveBack(block: Block, stream: Stream | undefined): void
-  /** Work of another stream uses the block, too. */
+  /** Registers another stream whose work uses the block. */
   addUser(block: Block, stream: Stream): void
 }
 
-/** Memory that came from the source at once: its blocks lie in it one after the other, without gaps. */
+/** Memory from one allocation of the source. Its blocks lie in it without gaps. */
 export class Segment {
   readonly address: bigint
   readonly byteLength: number
-  /** Whether it is for small blocks. */
+  /** Whether the segment is for small blocks. */
   readonly isSmall: boolean
   readonly first: Block
 
@@ -27,26 +30,26 @@ export class Segment {
     this.first = new Block(owner, freeBlocks, this, address, byteLength)
   }
 
-  /** Whether nobody has any of it. */
+  /** Whether no part of the segment is in use. */
   get isFree(): boolean {
     return this.first.isFree && this.first.next === undefined
   }
 }
 
-/** A piece of a segment, in use or free. */
+/** A part of a segment, in use or free. */
 export class Block {
   readonly owner: BlockOwner
-  /** Where it is while it is free: with what else the work of its stream may use at once. */
+  /** The free blocks it returns to, which its stream's work can reuse at once. */
   readonly freeBlocks: FreeBlocks
   readonly segment: Segment
   readonly address: bigint
   readonly halves: U64Halves
   byteLength: number
   isFree = true
-  /** Its neighbours in the segment. */
+  /** Neighbors in the segment. */
   previous: Block | undefined
   next: Block | undefined
-  /** Other streams whose work uses it. */
+  /** Other streams whose work uses the block. */
   users: Set<Stream> | undefined
 
   constructor(owner: BlockOwner, freeBlocks: FreeBlocks, segment: Segment, address: bigint, byteLength: number) {
@@ -62,12 +65,12 @@ export class Block {
     return this.owner.context
   }
 
-  /** Gives it back to its pool, when `stream` gets there too. */
+  /** Returns the block to its pool. With `stream`, the pool waits for that stream's current work too. */
   giveBack(stream?: Stream): void {
     this.owner.giveBack(this, stream)
   }
 
-  /** Leaves `byteLength` bytes in this block and gives the rest as one of its own. */
+  /** Shortens this block to `byteLength` bytes. Returns the rest as a new block. */
   split(byteLength: number): Block {
     const { owner, freeBlocks, segment, next } = this
     const rest = new Block(owner, freeBlocks, segment, this.address + BigInt(byteLength), this.byteLength - byteLength)
@@ -79,7 +82,7 @@ export class Block {
     return rest
   }
 
-  /** Takes in the free blocks behind it. */
+  /** Merges the free blocks that follow this block into it. */
   takeInFree(): void {
     while (this.next?.isFree) {
       const { byteLength, next } = this.next

@@ -11,25 +11,23 @@ import type { Stream } from '../../../core/stream/stream.js'
 import { type Block, type BlockOwner, Segment } from './block.js'
 import { blockSize, FreeBlocks, isSmall, segmentSizes } from './freeBlocks.js'
 
-/** Where a pool has its memory from. */
+/** The source of a pool's memory. */
 export interface MemorySource {
-  /**
-   * The address of `byteLength` bytes that the device can use, aligned to 512. Throws where there is not enough memory.
-   */
+  /** Returns the address of `byteLength` bytes for the device, aligned to 512. Throws when memory is short. */
   allocate(byteLength: number): bigint
-  /** Takes them back. All work of the device that was queued before has ended. */
+  /** Frees the bytes. All earlier work of the device is complete. */
   free(address: bigint, byteLength: number): void
 }
 
-/** Given back, and still used by other streams. */
+/** A block that was returned and that other streams still use. */
 interface Waiting {
   readonly block: Block
   readonly events: CUevent[]
-  /** How often the work of the whole context is still waited for. */
+  /** Number of pending waits for all work of the context. */
   syncs: number
 }
 
-/** The memory of a `CachingPool`, which may be gone before it. */
+/** The memory of a `CachingPool`. It can outlive the pool. */
 export class BlockCache implements BlockOwner {
   readonly context: Context
   usedBytes = 0
@@ -67,7 +65,7 @@ export class BlockCache implements BlockOwner {
     }
   }
 
-  /** @throws StatusError when there is not enough memory */
+  /** Takes a block for a stream. @throws StatusError when there is not enough memory */
   take(stream: Stream, byteLength: number): Block {
     const freeBlocks = stream === this.#lastStream ? (this.#lastFreeBlocks as FreeBlocks) : this.#freeBlocksOf(stream)
     const size = blockSize(byteLength)
@@ -85,21 +83,21 @@ export class BlockCache implements BlockOwner {
     try {
       const { users } = block
       if (users === undefined) block.freeBlocks.put(block)
-      // An event of a stream that is captured is a part of the graph, and cannot be asked.
+      // An event of a captured stream is part of the graph and cannot be queried.
       else afterCapture('Memory of a CachingPool', () => this.#keepForUsers(block, users))
     } finally {
       if (this.#isOver) afterCapture('A CachingPool', () => this.#endIfUnused())
     }
   }
 
-  /** Work of another stream uses the block, too. */
+  /** Registers another stream whose work uses the block. */
   addUser(block: Block, stream: Stream): void {
     if (this.#freeBlocksOf(stream) === block.freeBlocks) return
     block.users ??= new Set()
     block.users.add(stream)
   }
 
-  /** Gives free segments back until at most so much is kept. Blocks until the device has ended its work. */
+  /** Frees free segments until the pool keeps at most `bytesToKeep` bytes. Blocks until the device's work completes. */
   trimSync(bytesToKeep: number): number {
     this.#collect(true)
     const segments = this.#takeFreeSegments(bytesToKeep)
@@ -107,7 +105,7 @@ export class BlockCache implements BlockOwner {
     return bytesOf(segments)
   }
 
-  /** The same without blocking the thread; what other streams still use is left. */
+  /** Like {@link trimSync}, but does not block the thread, and skips blocks that other streams still use. */
   async trim(bytesToKeep: number): Promise<number> {
     this.#collect(false)
     const segments = this.#takeFreeSegments(bytesToKeep)
@@ -116,14 +114,14 @@ export class BlockCache implements BlockOwner {
     return bytesOf(segments)
   }
 
-  /** Nobody can allocate any more: what is free goes now, and the rest when it is given back. */
+  /** Ends allocation. Frees free memory now, and other memory when it is returned. */
   end(): void {
     this.#isOver = true
     if (this.context.disposed || processIsEnding()) this.#leaveContext()
     else afterCapture('A CachingPool', () => this.#endIfUnused())
   }
 
-  /** What the work of a stream may use at once, whichever object the stream comes as. */
+  /** Returns the free blocks that the stream's work can use at once. Several objects can stand for the same stream. */
   #freeBlocksOf(stream: Stream): FreeBlocks {
     let freeBlocks = this.#ofStream.get(stream)
     if (freeBlocks === undefined || !this.#all.has(freeBlocks)) {
@@ -140,7 +138,7 @@ export class BlockCache implements BlockOwner {
     return freeBlocks
   }
 
-  /** A block where none of exactly that size is free. */
+  /** Takes a block when no free block has exactly this size. */
   #takeOther(freeBlocks: FreeBlocks, size: number): Block {
     const isStrict = wouldLoseCapture()
     if (this.#waiting.length > 0 && !isStrict) this.#collect(false)
@@ -189,7 +187,9 @@ export class BlockCache implements BlockOwner {
     }
   }
 
-  /** What is free of streams that are gone serves no other stream: their work may not have ended. */
+  /**
+   * Frees the free blocks of destroyed streams. Other streams cannot use them, because the work may not be complete.
+   */
   #freeGoneStreams(): void {
     const segments: Segment[] = []
     for (const freeBlocks of this.#all) {
@@ -202,7 +202,7 @@ export class BlockCache implements BlockOwner {
     this.#free(segments)
   }
 
-  /** Events tell when the other streams do not use the block any more. */
+  /** Keeps a block until events show that other streams no longer use it. */
   #keepForUsers(block: Block, users: Set<Stream>): void {
     const { context } = this
     if (context.disposed) return
@@ -213,7 +213,7 @@ export class BlockCache implements BlockOwner {
     this.#waiting.push(waiting)
     for (const stream of users) {
       if (stream._isGone) {
-        // It cannot be asked, and everything that it was given may still be at work.
+        // A destroyed stream cannot be queried, and all of its earlier work may still run.
         waiting.syncs += 1
         context._releases.add('Memory of a CachingPool', [context._releaseCall('ctxSynchronize')], () => {
           waiting.syncs -= 1
@@ -227,13 +227,13 @@ export class BlockCache implements BlockOwner {
     }
   }
 
-  /** Puts what no other stream uses any more to what is free. */
+  /** Frees the blocks that no other stream uses any more. */
   #collect(canBlock: boolean): void {
     const waiting = this.#waiting
     this.#waiting = []
     try {
       for (let next = waiting.at(-1); next !== undefined; next = waiting.at(-1)) {
-        // It may throw: then this one waits on, as those before it.
+        // This call may throw. Then this block and those before it keep waiting.
         const isOver = this.#isOverFor(next, canBlock)
         waiting.pop()
         if (isOver) {
@@ -280,7 +280,7 @@ export class BlockCache implements BlockOwner {
     return segments
   }
 
-  /** Gives segments back when the work of the device has ended. */
+  /** Frees segments when the device's work completes. */
   #free(segments: readonly Segment[]): void {
     if (segments.length === 0) return
     const { context } = this
@@ -297,7 +297,7 @@ export class BlockCache implements BlockOwner {
   }
 
   #endIfUnused(): void {
-    // Freeing waits for the work of the whole device, and so for that of other streams.
+    // Freeing waits for all work of the device, which includes the other streams.
     for (const { block, events } of this.#waiting.splice(0)) {
       this.waitingBytes -= block.byteLength
       block.freeBlocks.put(block)
@@ -311,7 +311,7 @@ export class BlockCache implements BlockOwner {
   }
 }
 
-/** @throws BusyError */
+/** Refuses an allocation during a capture. @throws BusyError */
 function refuseMiss(byteLength: number): never {
   const reason = `no free block has ${byteLength} bytes, and memory from the device would end the capture`
   throw new BusyError({
@@ -326,7 +326,7 @@ function bytesOf(segments: readonly Segment[]): number {
   return segments.reduce((sum, { byteLength }) => sum + byteLength, 0)
 }
 
-/** A number that no other stream of the process has; undefined where the driver does not tell, as before CUDA 12. */
+/** Returns a stream's unique number in this process; undefined if the driver does not report it, as before CUDA 12. */
 function idOf(stream: Stream): bigint | undefined {
   try {
     return stream.id
@@ -336,7 +336,7 @@ function idOf(stream: Stream): bigint | undefined {
   }
 }
 
-/** An event; undefined where the context has failed, and no work is left to wait for. */
+/** Returns an event; undefined if the context has failed, because then no work is left to wait for. */
 function eventFrom(context: Context): CUevent | undefined {
   try {
     return context._events.take()

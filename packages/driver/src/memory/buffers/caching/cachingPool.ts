@@ -20,41 +20,43 @@ import type { PoolUsage } from '../poolTypes.js'
 import type { StreamAllocator } from '../streamAllocator.js'
 import { BlockCache, type MemorySource } from './blockCache.js'
 
-/** How a caching pool is made. */
+/** Options of a new caching pool. */
 export interface CachingPoolOptions {
-  /** The most it may have from the device, in bytes. Default: no limit of its own. */
+  /** Maximum memory from the device in bytes. Default: no limit. */
   readonly maximumBytes?: number | undefined
-  /** Where it has memory from. Default: the device (`cuMemAlloc`, `cudaMalloc`). */
+  /** Source of the pool's memory. Default: the device (`cuMemAlloc`, `cudaMalloc`). */
   readonly source?: MemorySource | undefined
 }
 
 export const cachingPoolKeys: OptionKeys<CachingPoolOptions> = { maximumBytes: true, source: true }
 
-/** What a caching pool has counted since it was made. */
+/** Counts of a caching pool since its creation. */
 export interface CachingStatistics {
-  /** Buffers that came from it. */
+  /** Number of buffers allocated from the pool. */
   readonly allocations: number
-  /** How many of them found nothing free, so that memory came from the device. */
+  /** Number of allocations without a suitable free block, which took memory from the device. */
   readonly misses: number
-  /** How often there was too little memory and what was free was given back for it. */
+  /** Number of times that memory was short, so the pool freed its free blocks. */
   readonly retries: number
-  /** Bytes that were given back and that other streams still use. */
+  /** Bytes that were returned and that other streams still use. */
   readonly waitingBytes: number
 }
 
 /**
- * Memory of a device that is kept and handed out again without a call of the driver, as array libraries do. What a
- * stream gave back its next work may use at once; another stream never gets it before the device has been asked.
+ * Keeps freed device memory and reuses it without a driver call, like the pools of array libraries.
+ *
+ * Later work of the same stream can reuse memory at once. Another stream gets memory only after the device has
+ * completed the work on it.
  *
  * @example
  * using pool = device.createCachingPool()
  * const buffer = pool.allocate(stream, 'f32', 1024)
  * kernel.launch({ grid: 4, block: 256, stream }, buffer)
- * buffer.dispose() // back to the pool; the launch still has it
+ * buffer.dispose() // back to the pool; the launch can still use the memory
  */
 export class CachingPool extends Resource implements StreamAllocator {
   protected readonly kind = 'CachingPool'
-  /** The context of its device. */
+  /** The context of the pool's device. */
   readonly context: Context
   readonly #cache: BlockCache
 
@@ -71,12 +73,12 @@ export class CachingPool extends Resource implements StreamAllocator {
     })
   }
 
-  /** Makes a pool, which has no memory at first. @throws TypeError, RangeError */
+  /** Creates a pool without memory. @throws TypeError, RangeError */
   static create(owner: DeviceOrContext, options: CachingPoolOptions = {}): CachingPool {
     return CachingPool._create(owner, options, 'CachingPool.create')
   }
 
-  /** @internal The same for another function, which errors name. */
+  /** @internal Creates a pool. Errors name the function `api`. */
   static _create(owner: DeviceOrContext, options: CachingPoolOptions, api: string): CachingPool {
     const context = contextOf(owner, api)
     requireOptions(options, api, cachingPoolKeys)
@@ -89,17 +91,23 @@ export class CachingPool extends Resource implements StreamAllocator {
     return new CachingPool(context, source, maximum)
   }
 
-  /** The device whose memory it has. */
+  /** The device of the pool. */
   get device(): Context['device'] {
     return this.context.device
   }
 
   /**
-   * Memory that work queued on `stream` can use from now on. dispose() and disposeOn() give it back to the pool, and
-   * neither waits. Work of any other stream has to be named with {@link recordUse}; a launch of a graph that needs the
-   * buffer is noted by itself.
-   * @throws TypeError, RangeError; BusyError when nothing free fits while this thread captures in a mode other than
-   * `relaxed`; StatusError when there is not enough memory, also after all that is free was given back
+   * Allocates memory for later work of `stream`.
+   *
+   * dispose() and disposeOn() return the memory to the pool without waiting. If work of another stream uses the buffer,
+   * call {@link recordUse}. Launches of graphs that use the buffer are recorded automatically.
+   * @throws TypeError, RangeError; BusyError when no free block fits while this thread captures in a mode other than
+   * `relaxed`; StatusError when there is not enough memory, even after the pool freed its free blocks
+   *
+   * @example
+   * const scratch = pool.allocate(stream, 'f32', 1024)
+   * kernel.launch({ grid: 4, block: 256, stream }, scratch)
+   * scratch.dispose() // the launch can still use the memory
    */
   allocate<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
     const api = 'CachingPool.allocate'
@@ -115,9 +123,12 @@ export class CachingPool extends Resource implements StreamAllocator {
   }
 
   /**
-   * Says that work of another stream uses a buffer. When the buffer is given back, its memory stays aside until what
-   * that stream has been given by then has ended. A graph that the stream is captured into keeps the buffer: its launch
-   * throws once the buffer was given back. @throws TypeError for a buffer of other memory
+   * Records that work of another stream uses a buffer.
+   *
+   * After the buffer's dispose(), the pool reuses the memory only when that stream's work queued before dispose()
+   * completes. If the stream is being captured, the graph keeps the buffer: its launch throws after the buffer was
+   * disposed of.
+   * @throws TypeError for a buffer that is not from a caching pool
    */
   recordUse(buffer: DeviceBuffer<ElementType>, stream: Stream): void {
     const api = 'CachingPool.recordUse'
@@ -135,34 +146,34 @@ export class CachingPool extends Resource implements StreamAllocator {
     return { current: this.#cache.reservedBytes, high: this.#cache.mostReservedBytes }
   }
 
-  /** Bytes that programs have from the pool: what they asked for, rounded up to its blocks. */
+  /** Bytes that programs have from the pool: the requested sizes, rounded up to blocks. */
   get used(): PoolUsage {
     return { current: this.#cache.usedBytes, high: this.#cache.mostUsedBytes }
   }
 
-  /** Sets both high-water marks to what is there now. */
+  /** Resets both high-water marks to the current values. */
   resetHighWaterMarks(): void {
     this.#cache.mostReservedBytes = this.#cache.reservedBytes
     this.#cache.mostUsedBytes = this.#cache.usedBytes
   }
 
-  /** How much it has, keeps and has handed out. */
+  /** Counts of allocations, misses and retries, and bytes that wait for other streams. */
   get statistics(): CachingStatistics {
     const { allocations, misses, retries, waitingBytes } = this.#cache
     return { allocations, misses, retries, waitingBytes }
   }
 
   /**
-   * Gives memory back to the device until at most so many bytes are kept, and resolves with how many those were. Only
-   * what nobody has any part of can go. Freeing waits for the work of the device: not on this thread.
+   * Frees memory until the pool keeps at most `bytesToKeep` bytes. Resolves with the number of freed bytes. Only
+   * segments that are completely free can be freed. A native thread waits for the device's work.
    */
   async trim(bytesToKeep = 0): Promise<number> {
     return this.#cache.trim(this.#bytesToKeep(bytesToKeep, 'CachingPool.trim'))
   }
 
   /**
-   * The same, and blocks the thread until the device has ended its work; waits for other streams that were recorded,
-   * too.
+   * Like {@link trim}, but blocks the thread until the device's work completes, including that of other recorded
+   * streams.
    */
   trimSync(bytesToKeep = 0): number {
     return this.#cache.trimSync(this.#bytesToKeep(bytesToKeep, 'CachingPool.trimSync'))
@@ -186,7 +197,7 @@ export class CachingPool extends Resource implements StreamAllocator {
     return { device: this.context.device.ordinal, reserved: reservedBytes, used: usedBytes }
   }
 
-  /** Frees what nobody has when the device has ended its work; the rest is freed when it is given back. */
+  /** Frees free memory when the device's work completes, and other memory when it is returned. */
   protected release(): void {
     forgetLeak(this)
     if (this.context._allocator === this) this.context._allocator = undefined

@@ -4,69 +4,69 @@ import type { Block, Segment } from './block.js'
 const kibibyte = 1024
 const mebibyte = 1024 * kibibyte
 
-/** Sizes are multiples of so much. */
+/** Block sizes are multiples of this. */
 const roundedTo = 512
 const largestSmall = mebibyte
-/** Larger blocks share a segment of `sharedSegment` bytes up to this size. */
+/** Blocks below this size share a segment of `sharedSegment` bytes. */
 const largestShared = 10 * mebibyte
 const sharedSegment = 20 * mebibyte
-/** Still larger ones have a segment each. Segments for one, and for small blocks, are multiples of this. */
+/** Larger blocks have their own segment. Segment sizes of single and small blocks are multiples of this. */
 const ownSegment = 2 * mebibyte
 
-/** Bytes of the block that serves a request. */
+/** Returns the size of the block that serves a request, in bytes. */
 export function blockSize(byteLength: number): number {
   return Math.ceil(byteLength / roundedTo) * roundedTo
 }
 
-/** Bytes of the segment that a block of `size` bytes is taken from when none is free, and the least that serves. */
+/** Returns the usual and the smallest size of a new segment for a block of `size` bytes. */
 export function segmentSizes(size: number): readonly [usual: number, least: number] {
   const least = Math.ceil(size / ownSegment) * ownSegment
   return [isSmall(size) || size >= largestShared ? least : sharedSegment, least]
 }
 
-/** Small blocks have segments of their own, so that they do not hold large ones. */
+/** Whether a block is small. Small blocks have separate segments, so that they do not keep large ones in use. */
 export function isSmall(size: number): boolean {
   return size <= largestSmall
 }
 
 /**
- * The segments of one stream, and their free blocks by size. What that stream does next comes after what it did before,
- * so its own work may use them at once.
+ * The segments of one stream, and their free blocks by size. Work of the same stream runs in order, so later work can
+ * reuse a block at once.
  */
 export class FreeBlocks {
-  /** The object that the stream was last known by. */
+  /** The newest object for this stream. */
   stream: Stream
   readonly segments = new Set<Segment>()
-  // Apart, as a large request must not hold a segment of small blocks, nor a small one a large segment.
+  // Separate maps: a large request must not use a segment of small blocks, nor a small request a large segment.
   readonly #small = new Map<number, Block[]>()
   readonly #large = new Map<number, Block[]>()
-  /** Whether blocks were given back that may lie beside other free ones. */
+  /** Whether returned blocks may have free neighbors. */
   #canMerge = false
 
   constructor(stream: Stream) {
     this.stream = stream
   }
 
-  /** A block of exactly that size, marked as in use; undefined where none is free. */
+  /** Takes a free block of exactly this size and marks it as in use; undefined if there is none. */
   takeExact(size: number): Block | undefined {
     const block = (isSmall(size) ? this.#small : this.#large).get(size)?.pop()
     if (block !== undefined) block.isFree = false
     return block
   }
 
-  /** A block from a larger one, which may first be put together from several; undefined where there is none. */
+  /** Takes a part of a larger free block, merging free neighbors if necessary; undefined if there is none. */
   takePart(size: number): Block | undefined {
     const found = this.#smallestFrom(size) ?? (this.#merge() ? this.#smallestFrom(size) : undefined)
     return found === undefined ? undefined : this.#cut(found, size)
   }
 
-  /** A block of a segment that has just come from the device. */
+  /** Takes a block from a new segment. */
   takeFrom(segment: Segment, size: number): Block {
     this.segments.add(segment)
     return this.#cut(segment.first, size)
   }
 
-  /** Takes a block back. */
+  /** Adds a returned block to the free ones. */
   put(block: Block): void {
     block.isFree = true
     this.#canMerge = true
@@ -76,10 +76,7 @@ export class FreeBlocks {
     else bin.push(block)
   }
 
-  /**
-   * Takes out segments that nobody has any of, the largest first, until at least `byteLength` bytes are there or none
-   * is left.
-   */
+  /** Removes completely free segments, largest first, until they have `byteLength` bytes or none is left. */
   takeFreeSegments(byteLength = Number.POSITIVE_INFINITY): Segment[] {
     this.#merge()
     const taken: Segment[] = []
@@ -98,7 +95,7 @@ export class FreeBlocks {
   #cut(block: Block, size: number): Block {
     block.isFree = false
     const rest = block.byteLength - size
-    // Small requests would not use what is left of a large block.
+    // Small requests would not use the rest of a large block.
     if (block.segment.isSmall ? rest > 0 : !isSmall(rest)) this.put(block.split(size))
     return block
   }
@@ -110,7 +107,7 @@ export class FreeBlocks {
     return bins.get(least)?.pop()
   }
 
-  /** Puts neighbours together that are free. Gives whether that may have changed anything. */
+  /** Merges free neighbors. Returns whether a merge was possible. */
   #merge(): boolean {
     if (!this.#canMerge) return false
     this.#sort()
