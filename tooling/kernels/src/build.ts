@@ -17,7 +17,7 @@ export const sourceNames = (): string[] =>
     .filter((name) => name.endsWith('.cu'))
     .map((name) => name.slice(0, -3))
 
-/** Returns the version of the installed nvcc, or undefined if there is none. */
+/** Returns the version of the installed nvcc, or undefined without nvcc. */
 export function installedCompiler(): string | undefined {
   const { status, stdout } = spawnSync('nvcc', ['--version'], { encoding: 'utf8' })
   return status === 0 ? /V\d+\.\d+\.\d+/.exec(stdout)?.[0] : undefined

@@ -23,7 +23,7 @@ const entries = packages.flatMap(({ name, path, manifest }) =>
   ),
 )
 
-/** Returns a `require` that loads no ES modules, in a realm of its own, like Jest's. */
+/** Returns a `require` that loads no ES modules, in a separate realm, like Jest's. */
 function requireWithoutModules(error: () => Error): (file: string) => Record<string, unknown> {
   const language = new Set(runInContext('Object.getOwnPropertyNames(globalThis)', createContext({})))
   const ofNode = Object.getOwnPropertyNames(globalThis).filter((name) => !language.has(name))

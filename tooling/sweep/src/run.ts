@@ -88,7 +88,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** Resolves every subject in both stream modes, each in a process of its own. NCCL and NVSHMEM have only one mode. */
+/** Resolves every subject in both stream modes, each in a separate process. NCCL and NVSHMEM have only one mode. */
 async function resolveEverywhere(subjects: readonly Subject[], specFolder: string, work: string) {
   const results: { subject: Subject; mode: StreamMode; resolutions: Resolution[]; failure?: string }[] = []
   for (const subject of subjects) {

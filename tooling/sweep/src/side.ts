@@ -1,4 +1,4 @@
-// The TypeScript side: makes the calls of one group through the raw packages, in a process of its own.
+// The TypeScript side: makes the calls of one group through the raw packages, in a separate process.
 import { join } from 'node:path'
 import { sysPackages } from '@shoal/bindgen/dist/proof/packages.js'
 import { type DeviceLibraryName, scalarBytes } from '@shoal/bindgen/dist/spec/types.js'

@@ -1,4 +1,4 @@
-// Runs one task in a process of its own, so that a library that crashes affects nothing else.
+// Runs one task in a separate process, so that a library that crashes affects nothing else.
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'

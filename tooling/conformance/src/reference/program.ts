@@ -12,7 +12,7 @@ const sources = fileURLToPath(new URL('../../native/reference', import.meta.url)
 const prefixes = { function: 'CU_FUNC_ATTRIBUTE_', device: 'CU_DEVICE_ATTRIBUTE_', limit: 'CU_LIMIT_' } as const
 const secondsOfRun = 300
 
-/** Returns the folder of cuda.h, or undefined if there is none. */
+/** Returns the folder of cuda.h, or undefined without a toolkit. */
 export function includeFolder(): string | undefined {
   const { CUDA_HOME, CUDA_PATH } = process.env
   const homes = [CUDA_HOME, CUDA_PATH, '/usr/local/cuda', '/usr']

@@ -3,7 +3,7 @@ import { f32 } from '../trial.js'
 
 const { add } = casesOf('system')
 
-// This case only runs the kernel. Callers that can read the output of the process check what it prints.
+// This case only runs the kernel. Callers that can read the output of the process check its text.
 add('prints', async (t) => {
   await t.run({ grid: 2, block: 33 }, 0xbeef, f32(2.71))
   t.device.synchronizeSync()

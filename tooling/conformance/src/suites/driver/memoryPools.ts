@@ -60,7 +60,7 @@ export const memoryPoolSuite: Suite = {
         pool.releaseThreshold = Number.POSITIVE_INFINITY
         assert.equal(pool.releaseThreshold, Number.POSITIVE_INFINITY)
         pool.allocate(stream, 'u8', 64 * mebibyte).dispose()
-        // The driver finds freed memory only during a wait of its own.
+        // The driver notices freed memory only when it waits itself.
         await t.device.synchronize()
         assert.ok(pool.reserved.current >= 64 * mebibyte, `${pool.reserved.current} bytes kept`)
         pool.trimTo(40 * mebibyte)

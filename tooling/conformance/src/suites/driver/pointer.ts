@@ -39,7 +39,7 @@ function describe(t: CaseContext, address: bigint) {
   const several = pointerAttributes(t.device, address, all)
   for (const name of all) {
     const alone = pointerAttribute(t.device, address, name)
-    // A single query tells an attribute that does not apply from one that is zero.
+    // Only a single query distinguishes an attribute that does not apply from one that is zero.
     if (alone !== undefined) assert.deepEqual(alone, several[name], name)
   }
   return several

@@ -1,4 +1,4 @@
-// One rank in a process of its own, for the cases in processes.ts.
+// One rank in a separate process, for the cases in processes.ts.
 import { Device, DeviceBuffer } from '@shoal/driver'
 import { Communicator, UniqueId } from '@shoal/nccl'
 

@@ -27,7 +27,7 @@ export function startPes(t: CaseContext, worldSize: number): Child[] {
   return Array.from({ length: worldSize }, () => Child.start(t, script, { environment }))
 }
 
-/** Makes every PE run a command, each in a process of its own. Returns all answers. */
+/** Makes every PE run a command, each in a separate process. Returns all answers. */
 async function onEveryPe<T>(
   t: CaseContext,
   worldSize: number,

@@ -12,7 +12,7 @@ export interface Steps {
   prepare(): void
   /** Runs the operation. It is complete for this PE when it resolves. */
   act(): Promise<void>
-  /** Returns what is wrong, after all PEs have acted. */
+  /** Returns the fault in the result, after all PEs have acted. */
   check(): string | undefined
 }
 

@@ -21,7 +21,7 @@ export const poolSuite: Suite = {
         await stream.synchronize()
         assert.equal(pool.used.current, 0)
         assert.ok(pool.used.high >= 1 << 20)
-        // Drivers free no memory before a wait of their own has seen the end of the work.
+        // A driver frees no memory before it has waited for the end of the work itself.
         stream.synchronizeSync()
         pool.trimTo(0)
         assert.equal(pool.reserved.current, 0)

@@ -14,7 +14,7 @@ import { assertNothingLeft } from '../../../support/leftovers.js'
 import { type Mapped, mapAgain, mapNew, orders, someBytes } from '../../../support/mapping.js'
 import { harmless, invalidValue, outOfRange } from './expect.js'
 
-/** The order in which objects may be disposed of, and what is waited for. */
+/** Lifetimes of memory, ranges and mappings, and the work that a disposal waits for. */
 export const lifetimeCases: readonly ConformanceCase[] = [
   {
     name: 'whatever is disposed of first, the rest works, and nothing is left',

@@ -12,7 +12,7 @@ export function sampleTrials(t: CaseContext, accepts: (trial: Trial) => boolean 
   return runsEverything(t) ? all.slice(0, 600) : all.slice(0, sampleSize)
 }
 
-/** Puts each rank into a process of its own, or all into one. */
+/** Puts each rank into a separate process, or all ranks into one. */
 function randomLayout(t: CaseContext, worldSize: number): number[][] {
   return t.random.integer(0, 1) === 0 ? [range(worldSize)] : oneEach(worldSize)
 }
@@ -56,7 +56,7 @@ export function joinedCase(about: {
   }
 }
 
-/** Runs a command that returns its failures in every process, and requires that there are none. */
+/** Runs a command that returns its failures in every process, and requires that it returns none. */
 export async function runWithoutFailure(processes: ProcessGroup, command: string, argument?: unknown): Promise<void> {
   for (const failures of await processes.run<string[]>(command, () => argument)) assert.deepEqual(failures, [])
 }

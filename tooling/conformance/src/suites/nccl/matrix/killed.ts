@@ -37,7 +37,7 @@ async function kill({ processes, killedRank }: Setup): Promise<void> {
   assert.deepEqual(end, { code: null, signal: 'SIGKILL' })
 }
 
-/** Checks that each survivor reported in time what it was waiting for. */
+/** Checks that each survivor reported in time in which call it was waiting. */
 function checkOutcomes(t: CaseContext, outcomes: readonly Outcome[], names: readonly string[]): void {
   for (const { name, message, milliseconds } of outcomes) {
     assert.ok(name !== undefined && names.includes(name), `${name}: ${message}`)
