@@ -69,32 +69,32 @@ async function ncclRanks() {
 }
 
 export const kinds = {
-  plain: () => plain(),
-  'plain by its address': () => DeviceBuffer.fromAddress(home, plain().address, 'u8', bytes),
-  'allocated on a stream': () => DeviceBuffer.allocateOn(home.createStream(), 'u8', bytes),
-  'with peer access': () => {
+  'plain memory': () => plain(),
+  'plain memory by address': () => DeviceBuffer.fromAddress(home, plain().address, 'u8', bytes),
+  'memory allocated on a stream': () => DeviceBuffer.allocateOn(home.createStream(), 'u8', bytes),
+  'memory with peer access': () => {
     other.enablePeerAccess(home)
     return plain()
   },
-  'with peer access that has ended': () => {
+  'memory after peer access was disabled': () => {
     other.enablePeerAccess(home)
     other.disablePeerAccess(home)
     return plain()
   },
-  'of a context that is no peer': () => {
+  'memory of a created context without peer access': () => {
     other.enablePeerAccess(home)
     return plain(CreatedContext.create(home))
   },
-  'of a context that is a peer': () => {
+  'memory of a created context with peer access': () => {
     const context = CreatedContext.create(home)
     other.primaryContext.enablePeerAccess(context)
     return plain(context)
   },
-  'beside a context that is a peer': () => {
+  'memory of the primary context while a created context has peer access': () => {
     other.primaryContext.enablePeerAccess(CreatedContext.create(home))
     return plain()
   },
-  'a view for the other device': () => {
+  'a view of memory for each device': () => {
     const memory = plain()
     return both.map((device) => DeviceBuffer.view(device, memory, 'u8'))
   },
@@ -104,37 +104,37 @@ export const kinds = {
       DeviceBuffer.view(device, DeviceBuffer.view(other, DeviceBuffer.view(device, memory, 'u8'), 'u8'), 'u8'),
     )
   },
-  'a view with peer access': () => {
+  'a view of memory with peer access': () => {
     other.enablePeerAccess(home)
     const memory = plain()
     return both.map((device) => DeviceBuffer.view(device, memory, 'u8').slice(8))
   },
-  mapped: () => mapped(),
-  'mapped for nobody': () => mapped([]),
-  'mapped for nobody, with peer access': () => {
+  'mapped memory': () => mapped(),
+  'memory mapped without access': () => mapped([]),
+  'memory mapped without access while peer access is enabled': () => {
     other.enablePeerAccess(home)
     return mapped([])
   },
-  'mapped for its device, with peer access': () => {
+  'memory mapped for its device while peer access is enabled': () => {
     other.enablePeerAccess(home)
     return mapped()
   },
-  'mapped for both': () => mapped(grant(...both)),
-  'mapped for the other device alone': () => mapped(grant(other)),
-  'mapped, a view': () => {
+  'memory mapped for both devices': () => mapped(grant(...both)),
+  'memory mapped only for the other device': () => mapped(grant(other)),
+  'a view of mapped memory': () => {
     const memory = mapped()
     return both.map((device) => DeviceBuffer.view(device, memory, 'u8'))
   },
-  'mapped for both, a view': () => {
+  'a view of memory mapped for both devices': () => {
     const memory = mapped(grant(...both))
     return both.map((device) => DeviceBuffer.view(device, memory, 'u8', { byteOffset: 64 }))
   },
-  'mapped for nobody, a view': () => {
+  'a view of memory mapped without access': () => {
     const memory = mapped([])
     return both.map((device) => DeviceBuffer.view(device, memory, 'u8'))
   },
-  'mapped, as a descriptor': () => describeMemory(mapped()),
-  'mapped for the other device, offered by an object': () => {
+  'a description of mapped memory': () => describeMemory(mapped()),
+  'an object with memory mapped only for the other device': () => {
     const memory = mapped(grant(other))
     return {
       get [memoryProtocol]() {
@@ -142,43 +142,43 @@ export const kinds = {
       },
     }
   },
-  'granted later': () => {
+  'mapped memory with access granted later': () => {
     const memory = mapped([])
     memory.setAccess(both, 'readWrite')
     return memory
   },
-  'revoked for the other device': (use) => {
+  'mapped memory with access revoked for the other device': (use) => {
     const memory = mapped(grant(...both))
     use(memory)
     memory.setAccess(other, 'none')
     return memory
   },
-  'revoked for both': (use) => {
+  'mapped memory with access revoked for both devices': (use) => {
     const memory = mapped(grant(...both))
     use(memory)
     memory.setAccess(both, 'none')
     return memory
   },
-  'for reading': () => {
+  'read-only mapped memory': () => {
     const memory = mapped()
     memory.setAccess(both, 'read')
     return memory
   },
-  'of the host, mapped for nobody': () => mapped([], { hostNode: 0 }),
-  'of the host, mapped for its device': () => mapped(grant(home), { hostNode: 0 }),
-  'of the host, mapped for both': () => mapped(grant(...both), { hostNode: 0 }),
-  growable: () => GrowableBuffer.reserve(home, 'u8', { maximumLength: 2 ** 22, length: bytes }),
-  'growable, shared': () => {
+  'host memory mapped without access': () => mapped([], { hostNode: 0 }),
+  'host memory mapped for one device': () => mapped(grant(home), { hostNode: 0 }),
+  'host memory mapped for both devices': () => mapped(grant(...both), { hostNode: 0 }),
+  'growable memory': () => GrowableBuffer.reserve(home, 'u8', { maximumLength: 2 ** 22, length: bytes }),
+  'growable memory shared with the other device': () => {
     const buffer = GrowableBuffer.reserve(home, 'u8', { maximumLength: 2 ** 22, sharedWith: [other] })
     return buffer.resize(bytes).buffer
   },
-  pool: () => fromPool(),
-  'pool, with peer access': () => {
+  'memory of a pool': () => fromPool(),
+  'memory of a pool with peer access': () => {
     other.enablePeerAccess(home)
     return fromPool()
   },
-  'pool, granted': () => fromPool((pool) => pool.setAccess(other, 'readWrite')),
-  'pool, revoked': (use) => {
+  'memory of a pool with access for the other device': () => fromPool((pool) => pool.setAccess(other, 'readWrite')),
+  'memory of a pool with access revoked for the other device': (use) => {
     let granted
     return fromPool((pool) => {
       granted = pool
@@ -189,18 +189,19 @@ export const kinds = {
       return buffer
     })
   },
-  "pool, on the other device's stream": () => fromPool(undefined, other),
-  "pool, on the other device's stream, revoked": () => fromPool((pool) => pool.setAccess(other, 'none'), other),
-  managed: () => ManagedBuffer.allocate(home, 'u8', bytes),
-  'page-locked': () => PinnedBuffer.allocate(home, 'u8', bytes),
-  registered: () => RegisteredBuffer.register(home, new ArrayBuffer(65_536)),
-  'imported by a handle': async () => IpcMemory.open(home, await exported('memory')),
-  'imported by a handle, with peer access': async () => {
+  "memory of a pool, allocated on the other device's stream": () => fromPool(undefined, other),
+  "memory of a pool without access, allocated on the other device's stream": () =>
+    fromPool((pool) => pool.setAccess(other, 'none'), other),
+  'managed memory': () => ManagedBuffer.allocate(home, 'u8', bytes),
+  'page-locked memory': () => PinnedBuffer.allocate(home, 'u8', bytes),
+  'registered host memory': () => RegisteredBuffer.register(home, new ArrayBuffer(65_536)),
+  'memory imported by a handle': async () => IpcMemory.open(home, await exported('memory')),
+  'memory imported by a handle, with peer access': async () => {
     other.enablePeerAccess(home)
     return IpcMemory.open(home, await exported('memory')).buffer
   },
-  multicast: () => multicast(both),
-  'multicast of one device': () => multicast([home]),
+  'multicast memory': () => multicast(both),
+  'multicast memory of one device': () => multicast([home]),
   "NCCL's memory": async () => {
     const [first] = await ncclRanks()
     return first.allocate({ dtype: 'u8', length: bytes })
@@ -215,7 +216,7 @@ export const kinds = {
     const windows = await Promise.all(ranks.map((rank, index) => rank.registerWindow(memory[index])))
     return [windows[0].peerMemory(1), windows[1].peerMemory(0)]
   },
-  symmetric: async () => {
+  'symmetric memory': async () => {
     const { Session, UniqueId } = await import('@shoal/nvshmem')
     const session = await Session.init({ device: 0, rank: 0, worldSize: 1, id: UniqueId.create() })
     return session.allocate('u8', bytes)
@@ -223,6 +224,6 @@ export const kinds = {
 }
 
 /** Kinds of memory that cannot be read. Kernels write to them only with special instructions. */
-export const writeOnly = new Set(['multicast', 'multicast of one device'])
+export const writeOnly = new Set(['multicast memory', 'multicast memory of one device'])
 /** Kinds of memory that cannot be written. */
-export const readOnly = new Set(['for reading'])
+export const readOnly = new Set(['read-only mapped memory'])

@@ -59,7 +59,7 @@ export const externalSuite: Suite = {
       },
     },
     {
-      name: 'memory of another library is memory of the device, until its last buffer is gone',
+      name: 'external memory stays usable until its last buffer is disposed of',
       // Only Vulkan makes descriptors that a GPU accepts.
       requires: { only: 'software' },
       async run(t) {
@@ -89,7 +89,7 @@ export const externalSuite: Suite = {
       },
     },
     {
-      name: 'an image of another library is a mipmapped array, and keeps the memory',
+      name: 'an external image becomes a mipmapped array, which keeps the external memory alive',
       requires: { only: 'software' },
       async run(t) {
         const byteLength = 1 << 20
@@ -113,7 +113,7 @@ export const externalSuite: Suite = {
       },
     },
     {
-      name: 'streams and graphs wait for semaphores, and signal them',
+      name: 'streams and graphs wait for and signal external semaphores',
       requires: { only: 'software' },
       async run(t) {
         const { handle } = memoryFile(t, 8)

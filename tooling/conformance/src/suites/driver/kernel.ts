@@ -103,7 +103,7 @@ export const kernelSuite: Suite = {
   name: 'driver kernels',
   cases: [
     {
-      name: 'what the software device cannot run it refuses, with line and instruction',
+      name: 'the software device names line and instruction of PTX that it cannot run',
       requires: { only: 'software' },
       async run(t) {
         const formatted = ptx.replace(

@@ -73,7 +73,7 @@ export const multicastSuite: Suite = {
       },
     },
     {
-      name: 'one write lands in the memory of every device',
+      name: 'one multicast write reaches the memory of every device',
       requires: software,
       async run(t) {
         const { object, members, all } = makeTeam(t)
@@ -105,7 +105,7 @@ export const multicastSuite: Suite = {
       },
     },
     {
-      name: 'every device of the team writes through a mapping of it, others may not',
+      name: 'only devices of the team can write through a mapping of a multicast object',
       requires: { ...software, devices: 2 },
       run(t) {
         const { object, members } = makeTeam(t)
@@ -129,7 +129,7 @@ export const multicastSuite: Suite = {
       },
     },
     {
-      name: 'parts of memory are bound at offsets, by handle and by address, and taken out again',
+      name: 'parts of memory are bound to a multicast object at offsets, by handle and by address, and unbound',
       requires: software,
       run(t) {
         const { device } = t
@@ -168,7 +168,7 @@ export const multicastSuite: Suite = {
       },
     },
     {
-      name: 'what is bound stays when its own handle, mapping or the object’s handle goes',
+      name: 'memory stays bound after its handle, its mapping or the multicast object’s handle is released',
       requires: software,
       async run(t) {
         const { device } = t
@@ -200,7 +200,7 @@ export const multicastSuite: Suite = {
       },
     },
     {
-      name: 'what does not fit is refused with the rule and the value, and nothing is bound',
+      name: 'a multicast binding that does not fit is refused with the rule and the value, and binds nothing',
       requires: software,
       run(t) {
         const { device } = t
@@ -265,7 +265,7 @@ export const multicastSuite: Suite = {
       },
     },
     {
-      name: 'an object is of a team in two processes: a write here reaches memory there',
+      name: 'a multicast write reaches memory of another process in the team',
       requires: { ...software, devices: 2 },
       async run(t) {
         const [first] = t.devices as [Device, Device]
@@ -290,7 +290,7 @@ export const multicastSuite: Suite = {
       },
     },
     {
-      name: 'handles of multicast objects and of memory are not mixed up',
+      name: 'a handle of memory is refused as one of a multicast object, and the reverse',
       requires: software,
       async run(t) {
         const unit = multicastGranularity({ deviceCount: 1, byteLength: 1 })

@@ -79,7 +79,7 @@ const collective: ConformanceCase = {
 }
 
 const peers: ConformanceCase = {
-  name: 'a window tells where its device reaches the memory of each peer',
+  name: 'a window returns the address at which its device reaches each peer’s memory',
   requires: { devices: 2 },
   async run(t) {
     needNccl(t, 22902, 'pointers to peers on the host')
@@ -102,7 +102,7 @@ const peers: ConformanceCase = {
 }
 
 const oneSided: ConformanceCase = {
-  name: 'puts into the next rank in turn, and signals back',
+  name: 'each rank puts into the next rank’s window and signals back',
   requires: { devices: 2 },
   async run(t) {
     needNccl(t, 22902, 'one-sided operations')
@@ -148,7 +148,7 @@ const oneSided: ConformanceCase = {
 }
 
 const deviceApi: ConformanceCase = {
-  name: 'teams, and device communicators with resources that lie at the same place on all ranks',
+  name: 'teams have the right ranks, and device communicators the same resource offsets on all ranks',
   requires: { devices: 2 },
   async run(t) {
     needNccl(t, 22807, 'device communicators with these resources')

@@ -116,7 +116,7 @@ export const handleCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'fabric handles carry memory where the device has them',
+    name: 'memory is shared by fabric handles if the device supports them',
     async run(t) {
       const unit = allocationGranularity(t.device)
       if (t.device.attribute('HANDLE_TYPE_FABRIC_SUPPORTED') === 0) {
