@@ -22,7 +22,7 @@ export const nvjitlink = {
   symbols: /^(__)?nvJitLink/,
   functionNames: 'nvJitLink[A-Z]',
   file: /^libnvJitLink\.so/,
-  // A library before 12.3 does not tell its version. It has the functions of 12.0.
+  // A library before 12.3 does not report its version. It has the functions of 12.0.
   version: { format: 'cuda', function: 'nvJitLinkVersion', parts: 2, without: 12_000 },
   places: {
     id: 'nvjitlink',

@@ -5,7 +5,6 @@ import { expand, type Line, match, split } from './lines.js'
 
 const folder = new URL('../questions/corners/', import.meta.url)
 
-/** The lists. */
 export const cornerLists = ['cuda', 'nccl', 'nccl-communicators', 'nvshmem'] as const
 export type CornerList = (typeof cornerLists)[number]
 

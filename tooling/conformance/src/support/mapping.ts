@@ -19,7 +19,6 @@ export interface Mapped {
   readonly physical: PhysicalMemory
   readonly range: AddressRange
   readonly mapped: MappedRange
-  /** The bytes. */
   readonly bytes: DeviceBuffer<'u8'>
 }
 
