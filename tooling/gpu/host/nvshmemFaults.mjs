@@ -40,7 +40,7 @@ function check(answers) {
   const scatters = asked('reduceScatter').map((answer) => ({
     ...answer,
     known: hasNoRoom(answer),
-    // Changed memory counts from half of the scratch area on: other PEs write there, the PE's own part stays in place.
+    // Parts of other PEs may change up to half of the scratch area. The PE's own part stays in place.
     isWrong: answer.wrong > 0 || answer.status !== 0 || answer.changed > scratch / 2,
   }))
   const afterwards = asked('afterwards').map((answer) => ({
