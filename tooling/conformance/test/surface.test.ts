@@ -14,7 +14,9 @@ const sections = new Map(
     .map((text) => [text.slice(0, text.indexOf('\n')), text] as const),
 )
 
-/** Returns a function that checks if an entry of the package has a class with the member, or a value without members. */
+/**
+ * Returns a function that checks if an entry of the package has a class with the member, or a value without members.
+ */
 async function exported(name: string): Promise<(path: string) => boolean> {
   const { exports } = JSON.parse(readFileSync(`${root}packages/${name}/package.json`, 'utf8')) as { exports: object }
   const entries = Object.keys(exports).filter((entry) => !entry.endsWith('.json'))
