@@ -1,4 +1,4 @@
-// mbarrier, and copies that go on while the kernel does: here they have ended when they are started.
+// mbarrier and asynchronous copies. Here, a copy completes at the instruction that starts it.
 #include "async.h"
 
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "decoder.h"
 #include "launch.h"
 
-// The arithmetic of 16-bit floats that the loops over lanes have.
+// The same 16-bit float arithmetic as in the lane loops.
 #define SHOAL_LANES plain
 #include "lanes/real.h"
 
@@ -30,7 +30,7 @@ void eachLane(uint32_t mask, F&& of) {
   for (; mask != 0; mask &= mask - 1) of(__builtin_ctz(mask));
 }
 
-// The memory behind a generic address.
+// Finds the memory behind a generic address.
 uint8_t* memoryAt(Warp& warp, const Instr& instr, int lane, uint64_t address, unsigned size, unsigned alignment,
                   bool isWrite) {
   if (address % alignment != 0) failMisaligned(address, alignment);
@@ -46,7 +46,7 @@ uint8_t* sharedAt(Warp& warp, int lane, uint64_t address, unsigned size, unsigne
   return resolveWindow(warp, lane, address, size, true);
 }
 
-// Tells the checker, where there is one.
+// Reports the access to the checker, if it is on.
 void note(Warp& warp, const Instr& instr, int lane, const uint8_t* at, unsigned size, bool isWrite) {
   if (warp.block->cluster->checker == nullptr) return;
   warp.checkedLane = lane;
@@ -63,7 +63,7 @@ uint64_t addressFrom(const Warp& warp, const uint32_t* words, int lane) {
 
 constexpr uint64_t kMostCount = (1 << 20) - 1;
 
-// What a barrier's 64 bits hold. The phase has ended when nobody is pending and all expected bytes have come.
+// The 64 bits of a barrier. A phase ends when no arrival is pending and all expected bytes have come.
 struct Phase {
   uint64_t bits;
   uint64_t pending, expected;
@@ -81,7 +81,7 @@ struct Phase {
   }
 };
 
-// Writes a barrier back, and lets those go on that waited for the end of its phase.
+// Writes the barrier back. If the phase has ended, wakes the splits that wait for it.
 void finish(Warp& warp, uint8_t* at, Phase& phase) {
   const bool hasEnded = phase.pending == 0 && phase.bytes == 0;
   if (hasEnded) {
@@ -237,7 +237,7 @@ void combineAll(AtomicOp op, uint8_t* to, const uint8_t* from, unsigned bytes) {
   });
 }
 
-// The sum of two 16-bit floats is exact enough as a float to be rounded once more.
+// The sum of two 16-bit floats in float is precise enough that rounding it to 16 bits equals a single rounding.
 template <class Widen, class Narrow>
 void combineSmall(AtomicOp op, uint8_t* to, const uint8_t* from, unsigned bytes, Widen&& widen, Narrow&& narrow) {
   updateAll<uint16_t>(to, from, bytes, [&](uint16_t old, uint16_t value) -> uint16_t {
@@ -283,7 +283,7 @@ void copyBulk(Warp& warp, const Instr& instr, uint32_t mask) {
     const uint64_t to = addressFrom(warp, words + copyTo, lane), from = addressFrom(warp, words + copyFrom, lane);
     const bool hasBarrier = words[copyBarrier + addressOperand] != kNoneGiven;
     const uint64_t barrier = hasBarrier ? addressFrom(warp, words + copyBarrier, lane) : 0;
-    // The same place in each block that the mask names.
+    // The same address in each block of the mask.
     const auto blocks = words[copyBlocks] == kNoneGiven ? uint64_t{0} : laneOf(warp, words[copyBlocks], 2, lane);
     const size_t count = warp.block->cluster->blocks.size();
     for (size_t rank = 0; rank < (words[copyBlocks] == kNoneGiven ? 1 : count); ++rank) {
@@ -312,7 +312,7 @@ void copyBulk(Warp& warp, const Instr& instr, uint32_t mask) {
   });
 }
 
-// The registers follow the words of the copy.
+// The registers follow the words of a copy.
 void storeRemote(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint32_t* words = warp.operands + instr.target;
   const auto type = static_cast<Type>(words[copyType]);

@@ -1,11 +1,11 @@
-// Barriers in shared memory that count arrivals and bytes, and copies that tell them of their end.
+// Barriers in shared memory that count arrivals and bytes, and copies that signal them on completion.
 #pragma once
 
 #include "machine.h"
 
 namespace shoal::ptx {
 
-// Instr.extra of mbarrier: to = what comes out or none, a = the address, b = the operand or none.
+// Instr.extra of mbarrier. to = the result or none, a = the address, b = the operand or none.
 enum class BarrierOp : uint8_t {
   init,
   invalidate,
@@ -21,8 +21,8 @@ enum class BarrierOp : uint8_t {
   check
 };
 
-// An address among warp.operands: its operand, what is added to it, and whether it has 64 bits. Those of shared memory
-// become generic.
+// An address in warp.operands: its operand, the offset to add, and whether it has 64 bits. Shared addresses become
+// generic addresses.
 enum AddressWord : unsigned {
   addressOperand,
   addressOffset,
@@ -32,7 +32,7 @@ enum AddressWord : unsigned {
   addressWords
 };
 
-// Words of a copy: its addresses, then these. An operand that is not there is kNoneGiven.
+// The words of a copy: its addresses, followed by these. A missing operand is kNoneGiven.
 enum CopyWord : unsigned {
   copyTo,
   copyFrom = copyTo + addressWords,
@@ -50,9 +50,9 @@ enum CopyWord : unsigned {
 constexpr uint32_t kNoneGiven = ~0u;
 
 void runBarrier(Warp& warp, const Instr& instr, uint32_t mask);
-// Sets the predicate; the lanes whose phase has ended.
+// Sets the predicate. Returns the lanes whose phase has ended.
 uint32_t testPhase(Warp& warp, const Instr& instr, uint32_t mask);
-void copySmall(Warp& warp, const Instr& instr, uint32_t mask);    // cp.async: at most 16 bytes for each lane
+void copySmall(Warp& warp, const Instr& instr, uint32_t mask);    // cp.async: at most 16 bytes per lane
 void copyBulk(Warp& warp, const Instr& instr, uint32_t mask);     // cp.async.bulk and cp.reduce.async.bulk
 void storeRemote(Warp& warp, const Instr& instr, uint32_t mask);  // st.async and red.async
 

@@ -1,4 +1,4 @@
-// Blocks and clusters of them: made, started, and run warp by warp on one thread of the host.
+// Blocks and clusters: created, started, and run warp by warp on one host thread.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,10 +12,10 @@ namespace shoal::ptx {
 
 namespace {
 
-constexpr int kBudget = 4096;          // backward branches and calls of a warp before the next warp runs
-constexpr int kSmallBudget = 512;      // where several blocks take turns
-constexpr unsigned kPatience = 16;     // rounds until another block is started beside one that does not end
-constexpr size_t kMostResident = 128;  // as many as a cooperative launch may have
+constexpr int kBudget = 4096;          // backward branches and calls until the next warp runs
+constexpr int kSmallBudget = 512;      // the budget while several blocks alternate
+constexpr unsigned kPatience = 16;     // rounds without an end until another block is started as well
+constexpr size_t kMostResident = 128;  // the maximum of a cooperative launch
 constexpr unsigned kIdleMicroseconds = 1000;
 constexpr uint32_t kStackOfRecursion = 64 << 10;
 
@@ -134,8 +134,8 @@ void Worker::start(Cluster& cluster, uint64_t number) {
   }
 }
 
-// Where all wait and some of them for the end of a phase, their time is over: they may do something else then. This
-// thread has nothing to do meanwhile.
+// Called when all splits wait. The suspend time of those that wait for a phase has expired, so they may do other work.
+// The thread sleeps, because it has nothing else to run.
 bool Worker::stopWaiting(Cluster& cluster) {
   bool isOver = false;
   for (Block& block : cluster.blocks) {
@@ -151,7 +151,7 @@ bool Worker::stopWaiting(Cluster& cluster) {
   return isOver;
 }
 
-// Names one that waits, and one that waits elsewhere.
+// The message names one waiting thread, and a thread that waits at another place.
 void Worker::failWaiting(const Cluster& cluster) const {
   std::string first, other;
   uint32_t line = 0;
@@ -191,10 +191,10 @@ Outcome Worker::run(Cluster& cluster, int budget) {
       }
     }
     if (!isLeft) return Outcome::finished;
-    // Warps that go from barrier to barrier use up no budget of their own.
+    // Warps that only run from barrier to barrier use no budget, so the rounds are limited as well.
     if (hasYielded || rounds >= kSmallBudget) return Outcome::yielded;
     if (hasMoved) continue;
-    // Whoever came last has let the others go, even if it stands where it stood.
+    // The last warp to arrive has released the others, even if its own position did not change.
     bool isReady = false;
     for (Block& block : cluster.blocks) {
       for (Warp& warp : block.warps) {
@@ -224,8 +224,8 @@ std::string describePlace(const Launch& launch, const Warp& warp, int lane, uint
          std::to_string(program.sources[pc].line) + ")";
 }
 
-// Where the fault was, as far as it is known: a warp's lanes go together, so without the checker it is the first of
-// them that is named.
+// The place of the fault, as far as it is known. The lanes of a split run together, so without the checker the message
+// names the first of them.
 std::string Worker::where() const {
   if (current_ == nullptr || running_ >= current_->splits.size()) return "";
   const Split& split = current_->splits[running_];

@@ -1,4 +1,4 @@
-// The functions that the device has without anybody writing them: printf, malloc, free, assert, and those of graphs.
+// Device functions that the device itself provides: printf, malloc, free, assert, and functions for graphs.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -46,11 +46,11 @@ class Memory {
   Range range_;
 };
 
-// What one call of printf prints at most: the size of the buffer that hardware has for all of them.
+// The maximum output of one printf call: the size of hardware's buffer for all calls.
 constexpr size_t kMostPrinted = 1 << 20;
 
-// A conversion with its widths cut to what C promises to print (4095 characters). One with billions of columns would
-// keep the thread busy past every limit on a kernel's time.
+// Limits the widths in a conversion to the length that C guarantees (4095 characters). A width of billions would keep
+// the thread busy past every time limit of the kernel.
 std::string withLimits(const std::string& spec) {
   constexpr size_t kMostDigits = 4;
   constexpr const char* kMost = "4095";
@@ -75,7 +75,7 @@ std::string print(const std::string& spec, Value value) {
   return out;
 }
 
-// The arguments lie one behind the other, each at a multiple of its size.
+// The arguments follow one another, each at a multiple of its size.
 std::string formatted(Memory& memory, uint64_t format, uint64_t arguments, int& count) {
   const std::string text = memory.text(format);
   std::string out;
@@ -99,7 +99,7 @@ std::string formatted(Memory& memory, uint64_t format, uint64_t arguments, int& 
       const char c = text[end];
       if (c == '*') {
         const int given = memory.read<int32_t>(next(4));
-        // A negative precision is none.
+        // A negative precision counts as no precision.
         if (given < 0 && spec.back() == '.') spec.pop_back();
         else spec += std::to_string(given);
       } else if (strchr("lLjzt", c) != nullptr) {
@@ -199,7 +199,7 @@ void Worker::callBuiltin(Warp& warp, const CallSite& site, uint32_t mask) {
         if (!setCondition(argument(0, lane), static_cast<unsigned>(argument(1, lane))))
           throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "a conditional handle that no graph has"};
         break;
-      // Outside of a graph a kernel that launches one is refused.
+      // A kernel that launches graphs is refused outside of a graph.
       case Builtin::launchGraph: {
         const char* fault = nullptr;
         result = launch.graphRun == nullptr

@@ -1,4 +1,4 @@
-// Calls and returns: frames of registers, and what is passed between them.
+// Calls and returns: register frames, and the passing of arguments and results.
 #include <cstdlib>
 #include <cstring>
 
@@ -16,7 +16,7 @@ uint8_t* localOf(Warp& warp, int lane, uint64_t offset, uint32_t bytes) {
   return warp.local + static_cast<size_t>(lane) * warp.localStride + offset;
 }
 
-// One lane's value of a parameter or argument, at most 16 bytes of it when either is a register.
+// Copies one lane's value of a parameter or argument. If either side is a register, it has at most 16 bytes.
 void copyLane(Warp& warp, int lane, const Passed& to, uint8_t* toRegisters, uint32_t toBase, const Passed& from,
               const uint8_t* fromRegisters, uint32_t fromBase) {
   const uint32_t bytes = to.bytes < from.bytes ? to.bytes : from.bytes;
@@ -84,7 +84,7 @@ void Worker::call(Warp& warp, Split& split, const Instr& instr, uint32_t& mask, 
       const int lane = __builtin_ctz(rest);
       same |= static_cast<uint32_t>(target(lane) == wanted) << lane;
     }
-    // The others come back here.
+    // The other lanes run this instruction later.
     if (same != mask) branchAway(warp, mask & ~same, pc, split);
     mask = same;
     number = wanted < kCodeWindow + 16 ? functions.size() : (wanted - kCodeWindow) / 16 - 1;
@@ -100,7 +100,7 @@ void Worker::call(Warp& warp, Split& split, const Instr& instr, uint32_t& mask, 
       uint64_t{caller->localBase} + caller->code->localBytes + code.localBytes > warp.localStride) {
     throw Fault{CUDA_ERROR_HARDWARE_STACK_ERROR, "the stack of a thread is full"};
   }
-  Frame* frame = makeFrame(code, caller);  // the split's hold on the caller is now the frame's
+  Frame* frame = makeFrame(code, caller);  // the split's reference to the caller now belongs to the frame
   frame->returnTo = pc + 1;
   for (size_t index = 0; index < site.arguments.size(); ++index) {
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {

@@ -10,7 +10,8 @@ namespace shoal::ptx {
 
 namespace {
 
-// Above it, what is released is not told apart: all is taken as ordered until the threads of the block meet.
+// With more released addresses than this, the checker treats all accesses as ordered until the block's threads meet
+// again.
 constexpr size_t kMostReleased = 4096;
 
 uint32_t threadOf(const Warp& warp, int lane) { return warp.index * kLanes + static_cast<uint32_t>(lane); }
@@ -50,7 +51,7 @@ std::string Checker::placeOf(const Access& access) const {
 bool Checker::isOrdered(const Access& before, uint16_t thread) const {
   if (before.thread == thread || before.time < met_) return true;
   const OfBlock& block = blocks_[thread >> 10];
-  // What other blocks know of each other besides the barriers of the cluster is not followed.
+  // Between blocks, the checker only tracks cluster barriers. An acquire by the block counts as ordering.
   if ((before.thread >> 10) != (thread >> 10)) return block.hasAcquired;
   if (before.time < block.met || block.released.size() > kMostReleased) return true;
   if (block.known.empty()) return false;
@@ -80,7 +81,7 @@ void Checker::access(Warp& warp, const Instr& instr, int lane, const uint8_t* at
   const Block& own = *warp.block;
   OfBlock& ownState = blocks_[own.rank];
   const Block* target = nullptr;
-  // What is the system's is zeroes at first, and only what knows that uses it.
+  // The system's part starts as zeroes, and only code that knows its layout uses it.
   const uint32_t shared = warp.sharedBytes - (launch_.module->program.usesReservedShared ? kReservedSharedBytes : 0);
   for (const Block& each : cluster_.blocks) {
     if (at >= each.shared && at < each.shared + shared) target = &each;
@@ -135,8 +136,8 @@ void Checker::access(Warp& warp, const Instr& instr, int lane, const uint8_t* at
   }
 }
 
-// Strong operations pass on what is known: a write what was before the last fence of its thread, or all with .release;
-// a read with the next fence, or at once with .acquire.
+// Strong operations pass on ordering. A write releases the accesses before its thread's last fence, or all earlier
+// accesses with .release. A read acquires them at the next fence, or at once with .acquire.
 void Checker::synchronise(OfBlock& block, uint32_t thread, const uint8_t* at, uint8_t order, bool isWrite) {
   if (!isWrite || (order & kAtomic) != 0) {
     auto found = block.released.find(at);

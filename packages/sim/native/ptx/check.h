@@ -1,5 +1,5 @@
-// What SHOAL_SIM_CHECK=1 looks for while a kernel runs: reads of memory that nobody wrote, races in shared memory, and
-// barriers that not all threads of a block reach.
+// The checks of SHOAL_SIM_CHECK=1 while a kernel runs: reads of unwritten memory, races in shared memory, and barriers
+// that not all threads of a block reach.
 #pragma once
 
 #include <array>
@@ -15,21 +15,22 @@ namespace shoal::ptx {
 struct Cluster;
 class Launch;
 
-// For one cluster at a time. An access is known by its thread and its time; time goes up with each synchronisation.
+// Checks one cluster at a time. An access is identified by its thread and its time. Time advances with each
+// synchronisation.
 class Checker {
  public:
   Checker(Launch& launch, Cluster& cluster);
   void start();
-  // Throws a Fault for an access that is wrong.
+  // Throws a Fault for a wrong access.
   void access(Warp& warp, const Instr& instr, int lane, const uint8_t* at, unsigned size, bool isWrite);
   void fence(Warp& warp, uint32_t mask);
   void meetInWarp(Warp& warp, uint32_t members, uint32_t mask);
-  // The threads of a barrier that is complete: those that came, and of these those that wait for it.
+  // Called when a barrier is complete, with the threads that arrived and those of them that wait.
   void meetInBlock(Block& block, unsigned number);
   void meetInCluster();
-  // Throws the Fault of two writes that have turned out to be of different values.
+  // Throws the Fault of two racing writes if their values differ.
   void settle();
-  // At an mbarrier, and at the end of its phase.
+  // For an arrival at an mbarrier, and for the end of its phase.
   void arrive(Warp& warp, int lane, const uint8_t* at);
   void await(Warp& warp, int lane, const uint8_t* at);
 
@@ -44,12 +45,12 @@ class Checker {
     Access write, read, otherRead;
     bool isWritten = false;
   };
-  using Times = std::vector<uint32_t>;  // for each thread of a block, until when its accesses are known
+  using Times = std::vector<uint32_t>;  // per thread of a block: accesses up to this time are ordered before
   struct OfBlock {
     std::vector<Byte> bytes;
-    uint32_t met = 0;  // when all its threads last met
+    uint32_t met = 0;  // the time when all its threads last met
     std::vector<Times> known;
-    std::vector<Times> seen;  // what an acquiring fence makes known
+    std::vector<Times> seen;  // becomes ordered at an acquiring fence
     std::vector<uint32_t> fenced;
     std::unordered_map<const uint8_t*, Times> released;
     bool hasAcquired = false;
@@ -69,7 +70,7 @@ class Checker {
   std::vector<OfBlock> blocks_;
   uint32_t now_ = 1;
   uint32_t met_ = 0;
-  // Bytes that two threads write, with what the first wrote: many write the same on purpose.
+  // Bytes that two threads write, with the value of the first write. Writing equal values is common and intended.
   struct Rewritten {
     const uint8_t* at;
     uint8_t before;

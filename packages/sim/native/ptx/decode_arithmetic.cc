@@ -1,4 +1,4 @@
-// Arithmetic, logic, shifts and fields of bits.
+// Arithmetic, logic, shifts and bit fields.
 #include "decoder.h"
 
 namespace shoal::ptx {
@@ -9,7 +9,7 @@ bool isReal(Type type) { return (bit(type) & (kReals | kHalves)) != 0; }
 
 }  // namespace
 
-// d, a, b or d, a of one type.
+// Operands d, a, b or d, a, of one type.
 void Decoder::arithmetic() {
   Key key;
   key.op = entries().at(statement_->opcode).op;
@@ -73,7 +73,7 @@ void Decoder::arithmetic() {
   made.d = carryFlag_;
 }
 
-// The second and further parts of a long sum: addc, subc and madc take the carry, and give one with .cc.
+// The further parts of a multi-word sum: addc, subc and madc read the carry, and write it with .cc.
 void Decoder::carry() {
   Key key;
   key.op = entries().at(statement_->opcode).op;

@@ -1,4 +1,4 @@
-// Asynchronous copies, and the barriers in shared memory that tell of their end.
+// Asynchronous copies, and the barriers in shared memory that signal their completion.
 #include "async.h"
 #include "decoder.h"
 
@@ -22,7 +22,7 @@ Instr& Decoder::emitHandler(Handler handler) {
   return made;
 }
 
-// Writes an address among the words of an instruction.
+// Stores an address in the words of an instruction.
 void Decoder::keepAddress(std::vector<uint32_t>& words, size_t at, const Operand& from, Space space) {
   const Address found = address(from, space);
   if (found.offset != static_cast<int32_t>(found.offset) || found.space == Space::kernelParam)
@@ -76,7 +76,8 @@ void Decoder::asyncCopy() {
   emitHandler(copySmall).target = start;
 }
 
-// cp.async.mbarrier.arrive: the copies before it have ended, so it is an arrival, or, where it counts itself, nothing.
+// cp.async.mbarrier.arrive: earlier copies have completed already. With .noinc it is a plain arrival. Without, the
+// arrival cancels its own increment, so nothing happens.
 void Decoder::copyArrives() {
   if (!take(".arrive")) wrong("unknown instruction '" + nameOf() + "'");
   const bool isCounted = !take(".noinc");
@@ -122,7 +123,7 @@ void Decoder::asyncBarrier() {
   takeScope();
   const Space space = takeSpace(Space::generic);
   requireType(takeType(), bit(Type::b64));
-  const size_t first = isTest || isArrive ? 1 : 0;  // of the address
+  const size_t first = isTest || isArrive ? 1 : 0;  // index of the address
   if (isTest) requireOperands(3, isTry ? 4 : 3);
   else if (isArrive) requireOperands(isExpect || isNoComplete ? 3 : 2, 3);
   else requireOperands(isInvalidate ? 1 : 2, isInvalidate ? 1 : 2);
@@ -140,7 +141,7 @@ void Decoder::asyncBarrier() {
                               ? input(operand(first + 1), op == BarrierOp::test ? Type::b64 : Type::u32)
                               : kNoneGiven;
   if (isTry && statement_->operands.size() == 4)
-    input(operand(3), Type::u32);  // for how long; it waits until the phase ends
+    input(operand(3), Type::u32);  // the time limit is ignored; the instruction waits until the phase ends
   uint32_t d = kNoneGiven;
   if (isTest) d = outputPredicate(operand(0));
   else if (isArrive && operand(0).kind != OperandKind::sink) d = output(operand(0), Type::b64);
@@ -150,7 +151,7 @@ void Decoder::asyncBarrier() {
   if (isTest) made.flow = isTry ? Flow::phaseWait : Flow::phaseTest;
 }
 
-// cp.async.bulk and cp.reduce.async.bulk, but for those of tensors.
+// cp.async.bulk and cp.reduce.async.bulk, except for tensors.
 void Decoder::bulkCopy(bool isReduction) {
   const bool isWait = take(".wait_group");
   if (isWait || take(".commit_group")) {
@@ -163,7 +164,7 @@ void Decoder::bulkCopy(bool isReduction) {
     if (each == ".tensor") refuse();
   }
   if (take(".prefetch")) return prefetch();
-  // The order says which space is written.
+  // The order of the spaces decides which is written.
   std::vector<Space> spaces;
   bool hasPolicy = false;
   for (size_t index = 0; index < isTaken_.size(); ++index) {

@@ -1,4 +1,4 @@
-// Branches, calls, barriers, and what the lanes of a warp do together.
+// Branches, calls, barriers, and warp-wide operations.
 #include "decoder.h"
 
 namespace shoal::ptx {

@@ -202,7 +202,7 @@ void Decoder::convert() {
   if (isToReal != isFromReal && key.rounding == Rounding::none) wrong("'" + nameOf() + "' names no rounding");
   if (!isToReal && !isFromReal && (key.rounding != Rounding::none || key.ftz))
     wrong("'" + nameOf() + "' has a modifier its types have not");
-  // From the same type to itself only integers are meant.
+  // Between equal types, a rounding means rounding to an integer.
   if (isToReal && isFromReal && key.type == key.from && key.rounding != Rounding::none && key.rounding < Rounding::rni)
     wrong("'" + nameOf() + "' has a rounding its types have not");
   unsigned toBytes = 0, fromBytes = 0;

@@ -1,9 +1,9 @@
-// Instructions that are several others, one after the other.
+// Instructions that decode to several simpler instructions.
 #include "decoder.h"
 
 namespace shoal::ptx {
 
-// One of them: of operands that are in their places, into a place or, by default, a new one.
+// Emits one simpler instruction. Its operands are places. The result goes to `to`, or by default to a new temporary.
 uint32_t Decoder::step(const Key& key, std::initializer_list<uint32_t> inputs, uint32_t to) {
   const bool isBetween = to == kNoOperand;
   if (isBetween) to = temporary(bytesOf(key.type));
@@ -52,7 +52,7 @@ void Decoder::eachOfTwo(Key key, size_t count) {
   made.count = 2;
 }
 
-// A 16-bit float that an instruction of f32 takes.
+// Converts a 16-bit float operand of an f32 instruction to f32.
 uint32_t Decoder::widened(const Operand& from, Type type) {
   Key key;
   key.op = Op::convert;
@@ -70,7 +70,7 @@ uint32_t Decoder::widened(const Operand& from, Type type) {
   return to;
 }
 
-// cvt.satfinite to a 16-bit float: that of a pair, whose lower half it is.
+// cvt.satfinite to a 16-bit float: converts a pair and keeps its lower half.
 void Decoder::convertToFinite(Key key) {
   requireType(key.type, bits(Type::f16, Type::bf16));
   requireType(key.from, bit(Type::f32));
@@ -96,7 +96,7 @@ void Decoder::convertToFinite(Key key) {
   last.count = 2;
 }
 
-// add.f32.f16 d, a, c and fma.f32.f16 d, a, b, c: all but the last operand are of 16 bits.
+// add.f32.f16 d, a, c and fma.f32.f16 d, a, b, c: all inputs except the last have 16 bits.
 void Decoder::mixed(const Key& key, Type from, size_t count) {
   requireType(from, bits(Type::f16, Type::bf16));
   uint32_t inputs[3] = {};
@@ -107,7 +107,7 @@ void Decoder::mixed(const Key& key, Type from, size_t count) {
   else step(key, {inputs[0], inputs[1]}, to);
 }
 
-// min and max of three, of absolute values, and with the sign that a product would have.
+// min and max with three operands, with absolute values, and with the sign of the product.
 void Decoder::extremes(Key key, bool isAbsolute, bool hasProductSign) {
   const size_t count = statement_->operands.size() - 1;
   uint32_t inputs[3] = {}, kept[2] = {};
@@ -131,12 +131,12 @@ void Decoder::extremes(Key key, bool isAbsolute, bool hasProductSign) {
   const uint64_t signs = bytes == 2 ? 0x8000 : isPacked(key.type) ? 0x80008000 : 0x80000000;
   const uint32_t sign = bitStep(Op::bitAnd, word, bitStep(Op::bitXor, word, kept[0], kept[1]), constant(signs, bytes));
   const uint32_t size = step(key, {inputs[0], inputs[1]});
-  // A NaN has no sign: the least of a number and itself is the number, or the NaN that all become.
+  // A NaN must not get a sign. The minimum of a value and itself is the value, or the canonical NaN.
   const uint32_t signedSize = bitStep(Op::bitOr, word, size, sign);
   step(key, {signedSize, signedSize}, to);
 }
 
-// lop3.and and lop3.or: a predicate, too, of whether any bit is set.
+// lop3.and and lop3.or also set a predicate if any bit is set.
 void Decoder::lop3WithPredicate(bool isAnd) {
   requireType(takeType(), bit(Type::b32));
   requireOperands(6, 6);
@@ -162,7 +162,7 @@ void Decoder::lop3WithPredicate(bool isAnd) {
   compare.from = Type::b32;
   compare.extra = static_cast<uint8_t>(Comparison::ne);
   compare.combine = isAnd ? Combine::conjunction : Combine::disjunction;
-  // The result first: the predicate may be the guard.
+  // Write the result first, because the predicate may be the guard.
   Key move;
   move.op = Op::move;
   move.type = Type::b32;
@@ -176,7 +176,7 @@ void Decoder::lop3WithPredicate(bool isAnd) {
   test.combine = static_cast<uint8_t>(static_cast<unsigned>(compare.combine) | (isNegated ? 4u : 0u));
 }
 
-// Cache policies change nothing: they are a number that nobody looks at.
+// Cache policies have no effect. A policy is a number that nothing reads.
 void Decoder::createPolicy() {
   for (size_t index = 0; index < isTaken_.size(); ++index) isTaken_[index] = true;
   requireOperands(1, 4);

@@ -1,4 +1,4 @@
-// Instructions on matrices that a warp holds together.
+// Instructions on matrices that the lanes of a warp hold together.
 #include "decoder.h"
 #include "matrix.h"
 
@@ -19,7 +19,7 @@ constexpr Shape kShapes[] = {{".m8n8k4", 8, 8, 4},       {".m8n8k16", 8, 8, 16},
 constexpr uint64_t kBytes = bits(Type::s8, Type::u8), kNibbles = bits(Type::s4, Type::u4),
                    kEights = bits(Type::e4m3, Type::e5m2);
 
-// The shapes of each type, of mma and of wmma.
+// The shapes that mma and wmma support for each type.
 bool hasShape(Type type, const Shape& shape, bool isWmma) {
   const int m = shape.m, n = shape.n, k = shape.k;
   const bool isLarge = k == 16 && ((m == 16 && n == 16) || (m == 8 && n == 32) || (m == 32 && n == 8));
@@ -37,11 +37,11 @@ bool hasShape(Type type, const Shape& shape, bool isWmma) {
   if ((bit(type) & kBytes) != 0) return k == 16 || (isTall && k == 32);
   if ((bit(type) & kNibbles) != 0) return k == 32 || (isTall && k == 64);
   if (type == Type::b1) return k == 128 || (isTall && k == 256);
-  return isTall && (k == 16 || k == 32);  // floats of 8 bits
+  return isTall && (k == 16 || k == 32);  // 8-bit floats
 }
 
-// The registers of a fragment as it is written: those of f16 hold each element more than once, as on the first such
-// devices.
+// The number of registers of a fragment, as written. Fragments of f16 repeat each element, as on the first devices with
+// wmma.
 size_t registersOf(Role role, Type type, const Shape& shape, bool isRepeated, int lanes = kLanes) {
   const int elements = role == Role::left    ? shape.m * shape.k
                        : role == Role::right ? shape.k * shape.n
@@ -60,7 +60,7 @@ int Decoder::takeShape() {
   wrong("'" + nameOf() + "' names no shape");
 }
 
-// The registers of an operand, as many as there must be.
+// Reads the registers of an operand and checks their number.
 void Decoder::fragmentRegisters(const Operand& from, Type type, size_t count, bool isOutput,
                                 std::vector<uint32_t>& to) {
   const bool isVector = from.kind == OperandKind::vector;
@@ -75,7 +75,7 @@ void Decoder::fragmentRegisters(const Operand& from, Type type, size_t count, bo
   }
 }
 
-// mma, and wmma.mma, whose fragments lie as those of mma do.
+// mma and wmma.mma. The fragments of both have the layout of mma.
 void Decoder::matrix() {
   if (take(".sp") || take(".sp::ordered_metadata")) refuse();
   const bool isWmma = statement_->opcode == "wmma";
@@ -90,7 +90,7 @@ void Decoder::matrix() {
   const bool hasBits = isAnd || take(".xor");
   if (hasBits && !take(".popc")) wrong("unknown instruction '" + nameOf() + "'");
   const Shape& shape = kShapes[takeShape()];
-  // The layouts of A and B, in this order.
+  // The layouts of A and B, in order.
   bool isColumns[2] = {false, true};
   int layouts = 0;
   for (size_t index = 0; index < isTaken_.size(); ++index) {
@@ -104,7 +104,7 @@ void Decoder::matrix() {
   const Rounding rounding = takeRounding();
   if (take(".satfinite")) flags |= matrixSaturates;
   const Type d = takeType(), second = takeType(), third = takeType();
-  const bool isShort = third == Type::none;  // wmma of f16 names the sums alone
+  const bool isShort = third == Type::none;  // wmma of f16 only names the types of the sums
   const Type a = isShort ? Type::f16 : second, b = isShort ? Type::f16 : third, c = isShort ? second : takeType();
   key.type = a;
   requireType(
@@ -148,7 +148,7 @@ void Decoder::matrix() {
     const Type type = role == Role::left ? a : b;
     fragmentRegisters(operand(role == Role::left ? 1 : 2), type, registersOf(role, type, shape, isWmma, lanes), false,
                       all);
-    // What is there more than once is read once.
+    // Repeated elements are read once.
     all.resize(registersOf(role, type, shape, false, lanes));
     words.insert(words.end(), all.begin(), all.end());
   }

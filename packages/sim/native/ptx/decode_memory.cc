@@ -1,4 +1,4 @@
-// Loads, stores, atomic operations, and addresses between state spaces.
+// Loads, stores, atomic operations, and conversions of addresses between state spaces.
 #include "decoder.h"
 
 namespace shoal::ptx {
@@ -9,7 +9,7 @@ constexpr uint64_t kLoaded =
     bits(Type::u8, Type::u16, Type::u32, Type::u64, Type::s8, Type::s16, Type::s32, Type::s64, Type::b8, Type::b16,
          Type::b32, Type::b64, Type::b128, Type::f16, Type::f16x2, Type::bf16, Type::bf16x2, Type::f32, Type::f64);
 
-// A vector of one element is that element.
+// A vector with one element counts as the element.
 const Operand& elementOf(const Operand& from) {
   return from.kind == OperandKind::vector && from.parts.size() == 1 ? from.parts[0] : from;
 }
@@ -29,7 +29,7 @@ void Decoder::load() {
   finishModifiers();
   if (key.count * bytesOf(key.type) > 32) wrong("'" + nameOf() + "' loads too much");
   Address from = address(operand(1), space);
-  if (from.space == Space::param) {  // by a register
+  if (from.space == Space::param) {  // a parameter in a register
     if (function_->isKernel) from.offset += static_cast<int64_t>(kParamWindow);
     from.space = function_->isKernel ? Space::generic : Space::local;
   }
@@ -175,7 +175,7 @@ void Decoder::atomic() {
     if (value.parts.size() != parts || (isWanted && result.parts.size() != parts) || parts * bytesOf(key.type) > 16)
       wrong("an operand does not fit '" + nameOf() + "'");
   }
-  uint32_t olds[8] = {};  // of vectors: a result may be the value of a later part
+  uint32_t olds[8] = {};  // for vectors: a result may also be the value of a later part
   for (unsigned part = 0; part < parts; ++part) {
     const Operand &from = parts == 1 ? value : value.parts[part],
                   &to = parts == 1 || !isWanted ? result : result.parts[part];
@@ -202,7 +202,7 @@ void Decoder::atomic() {
   }
 }
 
-// Hints change nothing.
+// Prefetches have no effect.
 void Decoder::prefetch() {
   for (size_t index = 0; index < isTaken_.size(); ++index) isTaken_[index] = true;
   Key key;

@@ -1,4 +1,4 @@
-// tex, tld4, txq, suld, sust, sured and suq, of objects that are values of 64 bits.
+// tex, tld4, txq, suld, sust, sured and suq, on objects that are 64-bit values.
 #include "decoder.h"
 #include "texture.h"
 
@@ -9,7 +9,7 @@ namespace {
 struct NamedGeometry {
   std::string_view name;
   Geometry geometry;
-  size_t coordinates;  // that count; there may be more, which do not
+  size_t coordinates;  // the coordinates that count; further ones are ignored
 };
 constexpr NamedGeometry kGeometries[] = {{".1d", Geometry::line, 1},    {".2d", Geometry::plane, 2},
                                          {".3d", Geometry::volume, 3},  {".a1d", Geometry::lines, 2},
@@ -22,17 +22,17 @@ bool hasLayer(Geometry geometry) {
 
 }  // namespace
 
-// ".2d" and its kin: how many coordinates, which are kept.
+// Reads the geometry (".2d" and others), stores it, and returns the number of coordinates.
 size_t Decoder::takeGeometry(std::vector<uint32_t>& words) {
   for (auto& each : kGeometries) {
     if (!take(each.name)) continue;
     words[textureGeometry] = static_cast<uint32_t>(each.geometry);
     return each.coordinates;
   }
-  refuse();  // of several samples, or none
+  refuse();  // multisample, or no geometry
 }
 
-// "[object, {x, y}]": the operands of both.
+// Stores both operands of "[object, {x, y}]".
 void Decoder::keepTexture(std::vector<uint32_t>& words, const Operand& from, size_t count, Type type) {
   if (from.kind != OperandKind::address || from.parts.empty() || from.parts.size() > 3)
     wrong("'" + nameOf() + "' needs a texture or surface");
@@ -164,7 +164,7 @@ void Decoder::surface() {
   words[textureOp] = static_cast<uint32_t>(isLoad        ? TextureOp::load
                                            : isReduction ? TextureOp::reduce
                                                          : TextureOp::store);
-  if (!take(".b")) refuse();  // by the format of the surface
+  if (!take(".b")) refuse();  // conversion by the surface's format
   if (isReduction) {
     constexpr std::pair<std::string_view, AtomicOp> names[] = {{".add", AtomicOp::add},
                                                                {".min", AtomicOp::minimum},
@@ -178,7 +178,7 @@ void Decoder::surface() {
   }
   const size_t coordinates = takeGeometry(words);
   if (static_cast<Geometry>(words[textureGeometry]) >= Geometry::cube) refuse();
-  takeScope();  // how it is kept in caches
+  takeScope();  // cache operators
   const unsigned count = isReduction ? 1 : take(".v2") ? 2 : take(".v4") ? 4 : 1;
   const Type type = takeType();
   requireType(type, isReduction ? bits(Type::u32, Type::s32, Type::b32, Type::u64, Type::s64, Type::b64)

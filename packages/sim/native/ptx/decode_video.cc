@@ -1,4 +1,4 @@
-// vadd, vadd2, vadd4 and their kin.
+// vadd, vadd2, vadd4 and the other video instructions.
 #include "decoder.h"
 #include "video.h"
 
@@ -16,7 +16,7 @@ constexpr Named kNames[] = {
     {"vshl", VideoOp::shiftLeft}, {"vshr", VideoOp::shiftRight}, {"vmad", VideoOp::multiplyAdd},
     {"vset", VideoOp::compare}};
 
-// ".b2" and ".h1" of a register.
+// Parses ".b2" and ".h1": a part of a register.
 bool findPart(std::string_view text, uint32_t& at, uint32_t& bits) {
   at = 0;
   bits = 32;
@@ -27,7 +27,7 @@ bool findPart(std::string_view text, uint32_t& at, uint32_t& bits) {
   return text[2] >= '0' && at < 32;
 }
 
-// ".h31" and ".b7531": the parts, the highest first.
+// Parses ".h31" and ".b7531": the selected parts, highest first.
 bool findOrder(std::string_view text, unsigned parts, uint32_t& order) {
   if (text.empty()) return true;
   if (text.size() != 2 + parts || text[1] != (parts == 2 ? 'h' : 'b')) return false;
@@ -39,7 +39,7 @@ bool findOrder(std::string_view text, unsigned parts, uint32_t& order) {
   return true;
 }
 
-// ".h1" and ".b310": which parts are written.
+// Parses ".h1" and ".b310": the parts to write.
 bool findMask(std::string_view text, unsigned parts, uint32_t& mask) {
   if (text.empty()) return true;
   if (text.size() < 3 || text[1] != (parts == 2 ? 'h' : 'b')) return false;

@@ -1,4 +1,4 @@
-// The frame of decoding: functions, modifiers, labels, and the table of instructions.
+// The core of the decoder: functions, modifiers, labels, and the table of instructions.
 #include "decoder.h"
 
 #include <algorithm>
@@ -155,7 +155,7 @@ void Decoder::run() {
     if (each.isDefined) function(each, program_.functions[index]);
     ++index;
   }
-  // Vectors of constants are aligned like registers.
+  // Constant vectors have the alignment of registers.
   program_.constantBytes.resize(program_.constantBytes.size() + 64);
   auto start = reinterpret_cast<uintptr_t>(program_.constantBytes.data());
   const uintptr_t shift = ((start + 63) & ~uintptr_t{63}) - start;
@@ -187,7 +187,7 @@ void Decoder::function(Function& from, CodeOf& to) {
     statement(each);
   }
   starts.push_back(static_cast<uint32_t>(program_.code.size()));
-  // A function whose end is reached returns.
+  // A function also returns at its end.
   Instr end;
   end.flow = from.isKernel ? Flow::exit : Flow::ret;
   end.line = from.statements.empty() ? from.line : from.statements.back().line;
@@ -270,7 +270,7 @@ Rounding Decoder::takeRounding() {
   return Rounding::none;
 }
 
-// How memory is shared makes no difference here: every access reaches memory at once.
+// Scopes and orders make no difference here, because every access reaches memory at once.
 void Decoder::takeScope() {
   for (std::string_view each : {".volatile", ".weak",    ".relaxed", ".acquire", ".release", ".acq_rel", ".sc", ".mmio",
                                 ".cta",      ".cluster", ".gpu",     ".sys",     ".gl",      ".ca",      ".cg", ".cs",

@@ -1,5 +1,4 @@
-// From syntax to what runs: registers and constants get their places, and every instruction the loop that carries it
-// out.
+// Turns syntax into executable instructions: assigns places to registers and constants, and a loop to each instruction.
 #pragma once
 
 #include <map>
@@ -67,7 +66,7 @@ constexpr uint32_t kNoOperand = ~0u;
 class Decoder {
  public:
   Decoder(Syntax& syntax, Program& program) : syntax_(syntax), program_(program) {}
-  // Decodes every function. Variables have their addresses, and functions their places in the program.
+  // Decodes every function. The caller has already assigned addresses to variables and indices to functions.
   void run();
   static uint64_t addressOfFunction(size_t index) { return kCodeWindow + 16 * (index + 1); }
 
@@ -95,11 +94,11 @@ class Decoder {
   Type takeType();
   Rounding takeRounding();
   void takeScope();
-  // Whether an operand more says how to cache.
+  // True if there is an extra operand with a cache policy.
   bool hasPolicy() const;
   Space takeSpace(Space otherwise);
   void finishModifiers();
-  [[noreturn]] void refuse() const;  // this instruction, by its name
+  [[noreturn]] void refuse() const;  // refuses this instruction by name
   [[noreturn]] void wrong(const std::string& why) const;
   std::string nameOf() const;
   void requireOperands(size_t least, size_t most) const;
@@ -114,7 +113,7 @@ class Decoder {
   uint32_t output(const Operand& to, Type type);
   uint32_t inputPredicate(const Operand& from, bool& isNegated);
   uint32_t outputPredicate(const Operand& to);
-  uint32_t anyInput(const Operand& from, unsigned least, unsigned& bytes);  // a register of that size or larger
+  uint32_t anyInput(const Operand& from, unsigned least, unsigned& bytes);  // a register of at least this size
   uint32_t anyOutput(const Operand& to, unsigned least, unsigned& bytes);
   Address address(const Operand& from, Space space);
   uint32_t addressValue(const Operand& from, unsigned bytes);
@@ -125,17 +124,17 @@ class Decoder {
   int takeShape();
   void fragmentRegisters(const Operand& from, Type type, size_t count, bool isOutput, std::vector<uint32_t>& to);
 
-  // what comes out
+  // output
   Instr& emit(const Key& key, bool isLast = true);
   Instr& emitFlow(Flow flow);
-  Instr& emitHandler(Handler handler);  // one that is no loop over lanes
+  Instr& emitHandler(Handler handler);  // an instruction that is not a loop over lanes
   Instr& barrierAt(const Operand& from, Space space, BarrierOp op);
   void keepAddress(std::vector<uint32_t>& words, size_t at, const Operand& from, Space space);
   void setAddress(Instr& instr, const Address& from);
   uint32_t packKey(const Key& key);
   uint32_t keep(const std::vector<uint32_t>& operands);
 
-  // instructions, by their kind
+  // instructions, by kind
   void arithmetic();
   void fusedArithmetic();
   void multiply();
@@ -223,7 +222,7 @@ class Decoder {
   std::vector<uint32_t> places_;
   uint32_t frameBytes_ = 0;
   uint32_t carryFlag_ = kNoOperand;
-  uint8_t order_ = 0;  // of the statement's access
+  uint8_t order_ = 0;  // the order of the statement's memory access
   std::map<std::pair<uint64_t, unsigned>, uint32_t> constants_;
   struct Patch {
     size_t instr;

@@ -1,4 +1,4 @@
-// Operands: places of registers, constants, addresses, special registers.
+// Operands: register places, constants, addresses, special registers.
 #include <cstring>
 
 #include "decoder.h"
@@ -7,7 +7,7 @@ namespace shoal::ptx {
 
 namespace {
 
-// Lanes of one byte lie in registers of two.
+// In a register, a one-byte lane takes two bytes.
 unsigned laneBytes(Type type) {
   const unsigned bytes = bytesOf(type);
   return bytes == 1 ? 2 : bytes;
@@ -18,7 +18,7 @@ constexpr uint32_t kMostFrameBytes = 64u << 20;
 }  // namespace
 
 uint32_t Decoder::temporary(unsigned bytes) {
-  // A predicate, of no bytes for each lane, takes a word.
+  // A predicate has one bit per lane, so it takes one word.
   const uint32_t size = bytes == 0 ? 4 : bytes * kLanes;
   const uint32_t alignment = bytes == 0 ? 4 : 64;
   frameBytes_ = (frameBytes_ + alignment - 1) & ~(alignment - 1);
@@ -110,7 +110,7 @@ uint32_t Decoder::special(Special which, unsigned component, unsigned bytes) {
   return at;
 }
 
-// The address that a name stands for, as a value of so many bytes.
+// The address of a named symbol, as a constant of this size.
 uint32_t Decoder::addressValue(const Operand& from, unsigned bytes) {
   if (bytes != 4 && bytes != 8) wrong("an address does not fit '" + nameOf() + "'");
   if (from.kind == OperandKind::name) {

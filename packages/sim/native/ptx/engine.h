@@ -1,5 +1,5 @@
-// What the library of the PTX engine offers to the driver's library. Nothing throws, because each has a C++ runtime of
-// its own.
+// The interface between the PTX engine's library and the driver's library. No function throws, because each library has
+// its own C++ runtime.
 #pragma once
 
 #include <memory>
@@ -20,14 +20,14 @@ class Context;
 
 namespace shoal::ptx {
 
-// A status of CUDA_SUCCESS is no refusal.
+// A Refusal with CUDA_SUCCESS means success.
 struct Engine {
-  // With `hasManaged` the managed memory is what another load of the same text filled.
+  // With `hasManaged`, the managed memory was already filled by an earlier load of the same text.
   Refusal (*load)(std::string_view text, const AllocateMemory& allocate, bool hasManaged,
                   std::shared_ptr<Module>& module);
-  // Says what is wrong with one input by itself.
+  // Checks one input alone.
   Refusal (*check)(const LinkInput& input);
-  // PTX of all of them.
+  // Links all inputs into one PTX text.
   Refusal (*link)(const std::vector<LinkInput>& inputs, std::string& text);
   // Returns when all blocks of the kernel have ended.
   CUresult (*run)(const std::shared_ptr<Context>& context, const std::shared_ptr<Module>& module, const Kernel& kernel,

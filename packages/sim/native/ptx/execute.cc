@@ -1,6 +1,6 @@
-// Carries out instructions. The lanes of a warp that are at one instruction are a split; the split that is furthest
-// behind runs, so that the others are met where their paths join. A split that spins lets the others go on, whatever
-// their place, so nothing waits for ever that would not on hardware whose threads are scheduled independently.
+// Executes instructions. A split is a group of lanes at the same instruction. The split that is furthest behind runs,
+// so that it meets the others where their paths join. A split that spins lets the others run, whatever their position.
+// So nothing hangs that would not hang on hardware with independent thread scheduling.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace shoal::ptx {
 
 namespace {
 
-constexpr int kSpins = 64;  // backward branches of a split while others of its warp wait
+constexpr int kSpins = 64;  // backward branches of a split while other splits of its warp wait
 
 uint32_t laneOf(const Warp& warp, uint32_t operand, int lane) {
   const uint8_t* base = (operand & kConstant) != 0 ? warp.constants : warp.registers;
@@ -21,7 +21,7 @@ uint32_t laneOf(const Warp& warp, uint32_t operand, int lane) {
   return value;
 }
 
-// The lanes that those of the mask want to meet.
+// The lanes that the lanes of the mask want to synchronize with.
 uint32_t membersOf(const Warp& warp, uint32_t operand, uint32_t mask) {
   uint32_t all = 0;
   for (; mask != 0; mask &= mask - 1) all |= laneOf(warp, operand, __builtin_ctz(mask));
@@ -40,7 +40,7 @@ void Worker::branchAway(Warp& warp, uint32_t mask, uint32_t pc, const Split& lik
   warp.splits.push_back(other);
 }
 
-// Splits that stand at the same place of the same call are one.
+// Merges splits that are at the same instruction of the same call.
 void Worker::merge(Warp& warp) {
   auto& splits = warp.splits;
   for (size_t a = 0; a < splits.size(); ++a) {
@@ -60,7 +60,7 @@ void Worker::merge(Warp& warp) {
   }
 }
 
-// Which split goes on; -1 when all wait for somebody else.
+// Chooses the split to run, or returns -1 if all wait.
 int Worker::choose(Warp& warp) {
   auto& splits = warp.splits;
   if (splits.size() == 1 && splits[0].wait == Wait::ready) return 0;
@@ -82,7 +82,8 @@ int Worker::choose(Warp& warp) {
     if (rank(each) < rank(other)) best = static_cast<int>(index);
   }
   if (best >= 0) return best;
-  // All lanes that somebody waits for are at such an instruction, though not the same: each goes on with those it has.
+  // The awaited lanes all wait at such an instruction, but not at the same one. Let each continue with the lanes it
+  // has.
   uint32_t waiting = 0;
   for (const Split& each : splits) waiting |= each.wait == Wait::warp ? each.mask : 0;
   for (size_t index = 0; index < splits.size(); ++index) {
@@ -109,9 +110,9 @@ Outcome Worker::run(Warp& warp, int budget) {
 
 #define SHOAL_FLOW inline __attribute__((always_inline))
 
-// A split while it runs. Its lanes and place are kept here, and saved before anything else looks at them.
+// A running split. Its lanes and position are kept here, and saved to the split before other code reads them.
 struct Worker::Turn {
-  // `again`: the warp has a turn left, and chooses which of its splits goes on.
+  // `again`: the warp's turn continues with a newly chosen split.
   enum class Next : uint8_t { goOn, again, over };
 
   Worker& worker;
@@ -121,7 +122,7 @@ struct Worker::Turn {
   const Instr* const code;
   int& budget;
   uint32_t mask, pc;
-  uint32_t limit = ~0u;  // the next place where another split stands
+  uint32_t limit = ~0u;  // the next position of another split
   int spins = 0;
 
   void enter() {
@@ -136,14 +137,14 @@ struct Worker::Turn {
     split.pc = pc;
     split.mask = mask;
   }
-  // The other lanes go on behind the instruction, as a split of their own.
+  // The other lanes continue after the instruction in a new split.
   void keepOnly(uint32_t active) {
     if (active == mask) return;
     worker.branchAway(warp, mask & ~active, pc + 1, split);
     mask = active;
   }
 
-  // All of them are inlined into one loop, so that what they keep is in registers of the processor.
+  // All of these are inlined into one loop, so that their state stays in CPU registers.
   SHOAL_FLOW const Instr* runPlain(uint32_t& active);
   SHOAL_FLOW Next follow(const Instr& instr, uint32_t active);
 
@@ -161,8 +162,8 @@ struct Worker::Turn {
   SHOAL_FLOW Next yield();
 };
 
-// Runs what its handlers do alone, up to an instruction that is more for its `active` lanes; null where another split
-// stands.
+// Runs plain instructions. Returns the next instruction that is not plain, with its `active` lanes, or null at the
+// position of another split.
 const Instr* Worker::Turn::runPlain(uint32_t& active) {
   const uint32_t lanes = mask, end = limit;
   for (uint32_t at = pc; at < end; ++at) {
@@ -188,7 +189,7 @@ const Instr* Worker::Turn::runPlain(uint32_t& active) {
 
 Worker::Turn::Next Worker::Turn::follow(const Instr& instr, uint32_t active) {
   switch (instr.flow) {
-    case Flow::plain: break;  // runPlain has run it
+    case Flow::plain: break;  // runPlain has already run it
     case Flow::branch: return branch(instr, active);
     case Flow::branchIndexed: return branchIndexed(instr, active);
     case Flow::call: return call(instr, active);
@@ -211,7 +212,7 @@ Worker::Turn::Next Worker::Turn::branch(const Instr& instr, uint32_t active) {
   if (active == mask) {
     pc = instr.target;
   } else {
-    // The lanes whose path is at the lower address go first; the others are met on the way or wait where paths join.
+    // Lanes with the lower target run first. They meet the others on the way, or wait where the paths join.
     const uint32_t fallen = mask & ~active;
     const bool isTakenFirst = instr.target <= pc + 1;
     worker.branchAway(warp, isTakenFirst ? fallen : active, isTakenFirst ? pc + 1 : instr.target, split);
@@ -223,12 +224,12 @@ Worker::Turn::Next Worker::Turn::branch(const Instr& instr, uint32_t active) {
   }
   if (pc <= from) return spin();
   if (limit == ~0u || pc <= limit) return Next::goOn;
-  // Jumped past one that is behind: that one goes first.
+  // The jump has skipped another split, so that split runs first.
   save();
   return Next::again;
 }
 
-// After a jump backwards: others get their turn, now or soon.
+// After a backward branch: gives other splits a turn, now or soon.
 Worker::Turn::Next Worker::Turn::spin() {
   --budget;
   if (warp.splits.size() == 1) {
@@ -239,7 +240,7 @@ Worker::Turn::Next Worker::Turn::spin() {
   save();
   if (++spins >= kSpins) split.turn = ++warp.turn;
   if (spins >= kSpins || budget <= 0) return budget > 0 ? Next::again : Next::over;
-  // Others may have come to the same place by now.
+  // Another split may have reached the same position in the meantime.
   for (const Split& each : warp.splits) {
     if (&each != &split && each.pc == pc && each.frame == split.frame && each.wait == Wait::ready) return Next::again;
   }
@@ -256,7 +257,7 @@ Worker::Turn::Next Worker::Turn::branchIndexed(const Instr& instr, uint32_t acti
     const int lane = __builtin_ctz(rest);
     same |= static_cast<uint32_t>(laneOf(warp, instr.to, lane) == number) << lane;
   }
-  // The others come back here.
+  // Lanes with another target run this instruction again.
   if ((active & ~same) != 0) worker.branchAway(warp, active & ~same, pc, split);
   if ((mask & ~active) != 0) worker.branchAway(warp, mask & ~active, pc + 1, split);
   mask = same;
@@ -363,7 +364,7 @@ Worker::Turn::Next Worker::Turn::lookAtPhase(const Instr& instr, uint32_t active
   const uint32_t ended = testPhase(warp, instr, active);
   const bool isTimeOver = split.isReleased;
   split.isReleased = false;
-  // It sleeps when all its lanes wait for the same: others may be those that somebody else waits for.
+  // Sleep only if all lanes of the split wait for the phase. The others may be the ones that another split waits for.
   if (instr.flow == Flow::phaseWait && ended == 0 && active == mask && !isTimeOver) {
     save();
     split.wait = Wait::phase;
@@ -381,7 +382,7 @@ Worker::Turn::Next Worker::Turn::yield() {
   return Next::over;
 }
 
-// False when the warp has used up its turn.
+// Returns false when the warp's turn is over.
 bool Worker::runSplit(Warp& warp, size_t index, int& budget) {
   running_ = index;
   Split& split = warp.splits[index];
@@ -443,7 +444,7 @@ void Worker::completeBarrier(Block& block, unsigned number) {
   for (Warp& each : block.warps) {
     if (each.arrived[number] == 0) continue;
     if ((each.live & ~each.arrived[number]) != 0) return;
-    // A warp that has come and ended since counts only where a number of threads is awaited.
+    // A warp that has arrived and exited only counts if the barrier expects a number of threads.
     if (each.live != 0 || barrier.expectedWarps != 0) ++arrived;
   }
   if (arrived < (barrier.expectedWarps != 0 ? barrier.expectedWarps : block.liveWarps)) return;

@@ -12,7 +12,8 @@ namespace {
 
 int part(int whole, int fraction) { return (whole * fraction + kWhole / 2) / kWhole; }
 
-// Of a square that has so much of the whole. What is in the middle goes to where the corners are alike.
+// The weights of a square that together are `whole`. At the middle, rounding favours corners with equal coordinates, as
+// on hardware.
 void shareSquare(int whole, int x, int y, int* weights) {
   const int right = part(whole, x), left = whole - right;
   weights[0] = part(left, kWhole - y);
@@ -24,7 +25,7 @@ void shareSquare(int whole, int x, int y, int* weights) {
 bool isSigned(const TexelFormat& format) {
   return format.channel == Channel::signedInteger || format.channel == Channel::signedNorm;
 }
-// The integer that stands for one.
+// The integer that represents 1.0.
 int64_t largest(const TexelFormat& format) {
   return (int64_t{1} << (8 * format.channelBytes - (isSigned(format) ? 1 : 0))) - 1;
 }
@@ -33,7 +34,7 @@ int64_t wholePart(int64_t numerator, int64_t denominator) {
   return numerator / denominator - (numerator % denominator < 0 ? 1 : 0);
 }
 
-// The sum of all, cut to so many bits, the middle away from zero.
+// Rounds the sum to `bits` bits, ties away from zero.
 float rounded(double sum, int bits, int least) {
   int exponent = 0;
   std::frexp(sum, &exponent);
@@ -41,7 +42,7 @@ float rounded(double sum, int bits, int least) {
   return static_cast<float>(std::ldexp(std::round(std::ldexp(sum, -unit)), unit));
 }
 
-// Floats are brought to the exponent of the largest, with four bits more than they have, and what is below is lost.
+// Aligns the floats to the largest exponent, with four extra bits of precision. Lower bits are cut off.
 uint32_t mixReal(bool isHalf, const uint32_t* parts, const int* weights, unsigned corners) {
   const int bits = isHalf ? 11 : 24, least = isHalf ? -24 : -149;
   int exponent = least + bits;
@@ -84,7 +85,7 @@ uint32_t mix(const TexelFormat& format, bool isReal, const uint32_t* parts, cons
   for (unsigned at = 0; at < corners; ++at)
     sum += weights[at] * (isSigned(format) ? int64_t{static_cast<int32_t>(parts[at])} : int64_t{parts[at]});
   if (!isReal) return static_cast<uint32_t>(wholePart(sum + (format.channelBytes < 4 ? kWhole / 2 : 0), kWhole));
-  // In 16 bits, also where texels have fewer.
+  // Computed in 16 bits, even for texels with fewer.
   const int64_t one = isSigned(format) ? 32767 : 65535, divisor = kWhole * largest(format);
   const auto value = static_cast<float>(wholePart(2 * sum * one + divisor, 2 * divisor)) / static_cast<float>(one);
   return plain::bitsOf(std::max(value, -1.0f));
@@ -98,7 +99,7 @@ uint32_t asTexel(const TexelFormat& format, float part) {
   if (format.channel == Channel::real)
     return plain::bitsOf(format.channelBytes == 2 ? plain::fromHalf(plain::toHalf(part)) : part);
   const double least = isSigned(format) ? -1 : 0, within = part > least ? std::min(part, 1.0f) : least;
-  // The middle goes down.
+  // Ties round down.
   return static_cast<uint32_t>(static_cast<int64_t>(std::ceil(within * static_cast<double>(largest(format)) - 0.5)));
 }
 

@@ -1,28 +1,28 @@
-// What becomes of the texels around a place, to the last bits as an H200 has them. No document says so much: it was
-// told from some 30,000 of its samples.
+// Texture filtering, bit-exact with an H200. NVIDIA does not document it to this precision; the rules were derived from
+// some 30,000 samples of an H200.
 #pragma once
 
 #include "array/array.h"
 
 namespace shoal::ptx {
 
-constexpr int kWhole = 256;            // of a texel, and of all weights together
-constexpr unsigned kMostCorners = 16;  // of a cube, on two levels
+constexpr int kWhole = 256;            // fractions of a texel; also the sum of all weights
+constexpr unsigned kMostCorners = 16;  // a cube on two levels
 
-// The weights of the corners of a line, a square or a cube, which together are `whole`, from how far the place is from
-// the first of them, in parts of 256.
+// The weights of the corners of a line, a square or a cube; their sum is `whole`. `fractions` are the distances from
+// the first corner, in 1/256.
 void findWeights(int whole, unsigned axes, const int* fractions, int* weights);
 
-// One part of all corners: floats as their bits, anything else as the integers that are in memory. `isReal`: read as
-// floats.
+// Mixes one component of all corners. Floats are passed as bits, other values as the integers in memory. `isReal`: the
+// result is a float.
 uint32_t mix(const TexelFormat& format, bool isReal, const uint32_t* parts, const int* weights, unsigned corners);
 
-// The same of floats of 16 bits.
+// The same for 16-bit floats.
 uint32_t mixHalf(const uint32_t* parts, const int* weights, unsigned corners);
 
-// A border's part as the format holds it.
+// Converts a border component to the format.
 uint32_t asTexel(const TexelFormat& format, float part);
-// What is read of an integer that stands for a float.
+// Converts an integer that represents a float.
 float normalized(const TexelFormat& format, uint32_t part);
 
 }  // namespace shoal::ptx

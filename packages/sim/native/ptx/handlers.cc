@@ -1,4 +1,4 @@
-// Which build of the loops over lanes this processor gets.
+// Chooses the build of the lane loops for this CPU.
 #include <cstdlib>
 #include <cstring>
 
@@ -26,7 +26,7 @@ Handler findHandler(const Key& key) {
   using Find = Handler (*)(const Key&);
   static const Find find = []() -> Find {
 #if defined(__x86_64__)
-    // Another build than the best one, for tests of it.
+    // Selects a build other than the best one, for tests.
     const char* named = getenv("SHOAL_SIM_LANES");
     if (named != nullptr && strcmp(named, "base") == 0) return base::find;
     const int level = levelOf(thisProcessor());

@@ -1,4 +1,4 @@
-// The memory that kernels take with malloc: a part of the device's memory, one for each context.
+// The heap for malloc in kernels: a part of the device's memory, one per context.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace shoal::ptx {
 class Heap {
  public:
   Heap(uint64_t base, uint64_t bytes) { free_[base] = bytes; }
-  // 0 when there is no room.
+  // Returns 0 if the heap is full.
   uint64_t allocate(uint64_t bytes) {
     const uint64_t need = bytes == 0 ? 16 : (bytes + 15) / 16 * 16;
     if (need < bytes) return 0;
@@ -28,7 +28,7 @@ class Heap {
     }
     return 0;
   }
-  // False for what was not allocated here.
+  // Returns false if the address was not allocated here.
   bool release(uint64_t address) {
     std::lock_guard lock(mutex_);
     auto found = used_.find(address);

@@ -1,4 +1,4 @@
-// What an instruction computes: the key under which the loop over the lanes of a warp is found.
+// The operation of an instruction, as a key to look up the loop over the lanes of a warp.
 #pragma once
 
 #include "types.h"
@@ -48,9 +48,9 @@ enum class Property : uint8_t { finite, infinite, number, notANumber, normal, su
 struct Key {
   Op op = Op::nothing;
   Type type = Type::none;
-  Type from = Type::none;  // of the source, where it differs
+  Type from = Type::none;  // the source's type, if it differs
   Rounding rounding = Rounding::none;
-  bool ftz = false;  // subnormal numbers count as zero
+  bool ftz = false;  // flush subnormals to zero
   bool saturate = false;
   bool isApproximate = false;
   bool isNanPassed = false;

@@ -17,7 +17,7 @@ namespace {
 
 std::atomic<uint64_t> nextLaunch{1};
 
-// Threads that help with the blocks of launches. They are few, start when there is work, and never end.
+// Threads that help with the blocks of launches. There are few; they start on first use and never end.
 class Pool {
  public:
   unsigned helpers() const { return helpers_; }
@@ -37,7 +37,7 @@ class Pool {
         try {
           std::thread([this] { loop(); }).detach();
         } catch (const std::system_error&) {
-          break;  // this thread does it, with those that are there
+          break;  // the calling thread and the existing helpers do the work
         }
         ++threads_;
       }
@@ -91,7 +91,7 @@ Pool& pool() {
   return *shared;
 }
 
-// How long a kernel may run; 0: for ever.
+// The time limit of a kernel, in seconds; 0: no limit.
 double timeLimit() {
   static const double limit = [] {
     const char* text = getenv("SHOAL_SIM_KERNEL_SECONDS");
@@ -126,7 +126,7 @@ Launch::~Launch() {
 CUresult Launch::run() {
   if (timeLimit() > 0)
     end_ = std::chrono::steady_clock::now() + std::chrono::microseconds(static_cast<int64_t>(timeLimit() * 1e6));
-  // Waking another thread takes as long as some thousand threads of a kernel.
+  // Waking another thread takes as long as running a few thousand threads of a kernel.
   constexpr uint64_t kThreadsWorthHelp = 4096;
   const uint64_t threads = shape.grid.count() * shape.block.count();
   const uint64_t most = std::min<uint64_t>(clusters, shape.countOfMultiprocessors());
@@ -191,7 +191,7 @@ void Launch::findRange(uint64_t address, unsigned size, bool isWrite, Range& ran
   {
     std::lock_guard lock(mutex_);
     if (held_.count(found->base) == 0 || held_[found->base] != found) {
-      // Counted before the rights are looked at: who takes them away waits for those who count.
+      // Increment the count before checking the rights: a thread that removes rights waits for the count afterwards.
       if (isMapped) found->backing->uses()->enter();
       if (held_.count(found->base) != 0 && held_[found->base]->backing != nullptr &&
           held_[found->base]->backing->uses() != nullptr)
@@ -208,7 +208,7 @@ void Launch::findRange(uint64_t address, unsigned size, bool isWrite, Range& ran
 void Launch::print(const std::string& text) {
   std::lock_guard lock(mutex_);
   printed_ += text;
-  // Hardware has a buffer of a limited size; here it is written when it is full.
+  // Hardware's buffer has a fixed size and loses output. Here, a full buffer is written out.
   if (printed_.size() > (1 << 20)) {
     fwrite(printed_.data(), 1, printed_.size(), stdout);
     printed_.clear();

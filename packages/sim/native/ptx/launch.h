@@ -1,4 +1,4 @@
-// One run of a kernel: what all its blocks share, the blocks, and the threads of the host that carry them out.
+// One run of a kernel: the state that its blocks share, the blocks, and the host threads that run them.
 #pragma once
 
 #include <atomic>
@@ -28,16 +28,16 @@ class Launch {
   Launch(std::shared_ptr<Context> context, std::shared_ptr<Module> module, const Kernel& kernel,
          const LaunchShape& shape, std::vector<uint8_t> parameters, std::shared_ptr<Heap> heap);
   ~Launch();
-  // On the calling thread and those of the pool; returns when all blocks have ended.
+  // Runs on the calling thread and on pool threads. Returns when all blocks have ended.
   CUresult run();
 
-  void work();  // a thread's part
+  void work();  // the part of one thread
   void fail(CUresult status, const std::string& message);
   bool mustStop();
-  // Finds memory that the kernel may touch, and keeps it until the kernel has ended.
+  // Finds memory that the kernel may access, and keeps it alive until the kernel has ended.
   void findRange(uint64_t address, unsigned size, bool isWrite, Range& range);
   void print(const std::string& text);
-  // A texture or surface object. What it looks into is kept until the kernel has ended.
+  // Binds a texture or surface object, and keeps its memory alive until the kernel has ended.
   const BoundTexture& bind(uint64_t handle, bool isSurface);
 
   const std::shared_ptr<Context> context;
@@ -46,10 +46,10 @@ class Launch {
   const LaunchShape shape;
   const std::vector<uint8_t> parameters;
   const std::shared_ptr<Heap> heap;
-  GraphRun* const graphRun;  // of the graph that it is a node of, where its kernels launch graphs
+  GraphRun* const graphRun;  // the run of the graph that this launch is a node of, if the graph's kernels launch graphs
   const uint64_t id;
   uint64_t clusters = 0;
-  std::vector<uint64_t> gridWorkspace;  // of cooperative launches, where a grid's barrier keeps its count
+  std::vector<uint64_t> gridWorkspace;  // holds the grid barrier's count in a cooperative launch
 
  private:
   friend class Worker;
@@ -66,7 +66,7 @@ class Launch {
 
 // A barrier of a block.
 struct BlockBarrier {
-  uint32_t expectedWarps = 0;  // 0: all
+  uint32_t expectedWarps = 0;  // 0: all warps
   uint32_t count = 0;
   bool isAll = true, isAny = false, isUsed = false;
 };
@@ -74,7 +74,7 @@ struct BlockBarrier {
 struct Block {
   Launch* launch = nullptr;
   Cluster* cluster = nullptr;
-  unsigned rank = 0;  // in the cluster
+  unsigned rank = 0;  // rank in the cluster
   uint64_t number = 0;
   unsigned x = 0, y = 0, z = 0;
   unsigned liveWarps = 0;
@@ -90,10 +90,10 @@ struct Cluster {
   uint64_t phase = 0;
   uint32_t arrived = 0, liveThreads = 0;
   unsigned passes = 0;
-  std::unique_ptr<Checker> checker;  // where SHOAL_SIM_CHECK=1
+  std::unique_ptr<Checker> checker;  // set if SHOAL_SIM_CHECK=1
 };
 
-// "block (0, 0, 0), thread (5, 0, 0), PTX line 12 (file.cu:3)"; shorter where the block is known.
+// "block (0, 0, 0), thread (5, 0, 0), PTX line 12 (file.cu:3)"; without the block if `isSameBlock`.
 std::string describePlace(const Launch& launch, const Warp& warp, int lane, uint32_t pc, bool isSameBlock);
 
 enum class Outcome : uint8_t { finished, blocked, yielded };
@@ -137,7 +137,7 @@ class Worker {
   std::vector<std::unique_ptr<Cluster>> spare_;
   uint32_t localStride_ = 0;
   const Warp* current_ = nullptr;
-  size_t running_ = 0;  // the split of it
+  size_t running_ = 0;  // the split that runs
 };
 
 }  // namespace shoal::ptx

@@ -1,4 +1,4 @@
-// Splits PTX into words.
+// Splits PTX into tokens.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ enum class TokenKind : uint8_t {
 struct Token {
   TokenKind kind = TokenKind::end;
   std::string_view text;
-  uint64_t bits = 0;        // of a number: an integer, or the bits of a float
+  uint64_t bits = 0;        // the value of a number: an integer, or the bits of a float
   bool isUnsigned = false;  // an integer with the suffix U
   unsigned line = 1;
   bool is(std::string_view word) const { return text == word && kind != TokenKind::string; }

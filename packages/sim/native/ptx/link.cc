@@ -18,21 +18,21 @@ namespace {
 
 enum class Linkage { local, visible, weak, external };
 
-// A declaration of a module: from its linkage to its semicolon or brace.
+// A declaration in a module, from its linkage to its semicolon or brace.
 struct Declaration {
   std::string_view name;
   Linkage linkage = Linkage::local;
   size_t start = 0, end = 0;
-  size_t kind = 0;   // where the linkage ends
-  size_t value = 0;  // where the body or the first value begins; `end` where there is none
+  size_t kind = 0;   // the end of the linkage
+  size_t value = 0;  // the start of the body or first value; `end` if there is none
   bool isDefinition = true;
 };
 
 struct Piece {
   const LinkInput* input;
-  unsigned version = 0, target = 0;  // 85 is 8.5
+  unsigned version = 0, target = 0;  // 85 means 8.5
   std::vector<Declaration> declarations;
-  std::vector<std::pair<size_t, size_t>> left;  // what does not go into the result
+  std::vector<std::pair<size_t, size_t>> left;  // ranges that are not copied to the result
   std::vector<Token> names;
 };
 
@@ -75,7 +75,7 @@ class Scanner {
     piece_.left.emplace_back(start, here());
   }
 
-  // Lines of sources and debug information would have the numbers of several modules.
+  // Line numbers and debug information are dropped, because they would mix the numbering of several modules.
   void topLevel() {
     const Token first = peek();
     if (first.is(".version") || first.is(".target") || first.is(".address_size") || first.is(".file") ||
@@ -140,7 +140,7 @@ class Scanner {
     piece_.declarations.push_back(made);
   }
 
-  // `.global .u32 a, b = 5;` is one declaration a name.
+  // `.global .u32 a, b = 5;` counts as one declaration per name.
   void variables(Declaration& made) {
     while (peek().kind == TokenKind::dotted || peek().kind == TokenKind::integer || peek().is("(")) {
       if (peek().is("(")) inParentheses();
@@ -166,7 +166,7 @@ class Scanner {
   Piece piece_;
 };
 
-// Memory for the variables of a module that is looked at only.
+// Loads the module into temporary memory, only to check it.
 void load(const std::string& text) {
   std::vector<std::unique_ptr<void, decltype(&free)>> memory;
   const auto place = [&](uint64_t bytes, bool) {
@@ -176,7 +176,7 @@ void load(const std::string& text) {
   loadModule(text, place, false);
 }
 
-// Names that only the input itself may use, and that others have too, get its number.
+// Local names of this input that other inputs also use. They get the input's number as a suffix.
 std::unordered_map<std::string_view, std::string> ownNames(const std::vector<Piece>& pieces, size_t number) {
   std::unordered_map<std::string_view, std::string> names;
   for (const Declaration& each : pieces[number].declarations) {
@@ -191,7 +191,7 @@ std::unordered_map<std::string_view, std::string> ownNames(const std::vector<Pie
   return names;
 }
 
-// Those of libraries that define what is missing, and what these miss in turn.
+// Takes library modules that define missing names, and then the modules that these need.
 void takeNeeded(std::vector<Piece>& pieces, std::vector<Piece>& optional) {
   std::unordered_set<std::string_view> defined, missing;
   auto add = [&](const Piece& piece) {
@@ -214,7 +214,8 @@ void takeNeeded(std::vector<Piece>& pieces, std::vector<Piece>& optional) {
   }
 }
 
-// Of what several may define the first stays, unless one of them insists; the others declare it.
+// If several inputs define a weak or common name, the first definition stays, unless another one is .visible. The
+// others become declarations.
 void chooseDefinitions(std::vector<Piece>& pieces) {
   struct Chosen {
     Piece* piece;
@@ -244,7 +245,7 @@ void chooseDefinitions(std::vector<Piece>& pieces) {
 
 void write(const Piece& piece, const std::unordered_map<std::string_view, std::string>& names, std::string& to) {
   const std::string& text = piece.input->text;
-  // What is replaced, in order.
+  // The replaced ranges, in order.
   std::vector<std::pair<std::pair<size_t, size_t>, std::string>> changes;
   for (const auto& each : piece.left) changes.emplace_back(each, "");
   for (const Declaration& each : piece.declarations) {

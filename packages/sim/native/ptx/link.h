@@ -1,4 +1,4 @@
-// Makes one module of several: what each declares for itself gets a name of its own, what one defines others find.
+// Links several modules into one. Local names are made unique; external names are resolved.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@ namespace shoal::ptx {
 
 struct LinkInput {
   std::string name, text;
-  bool isOptional = false;  // of a library: taken where it has what another one lacks
+  bool isOptional = false;  // from a library: linked only if another input needs it
 };
 
-// Says what is wrong with one input by itself: throws a Refusal.
+// Checks one input alone. Throws a Refusal.
 void checkInput(const LinkInput& input);
 
-// PTX of all of them. Throws a Refusal, also where something stays undefined.
+// Links the inputs into one PTX text. Throws a Refusal, for example for an undefined name.
 std::string link(const std::vector<LinkInput>& inputs);
 
 }  // namespace shoal::ptx

@@ -1,4 +1,4 @@
-// Loads a module: syntax, places of all variables, decoding, values at the start.
+// Loads a module: parses it, places its variables, decodes it, and sets initial values.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -125,7 +125,7 @@ class Loader {
     for (const Operand& part : operand.parts) visit(index, part);
   }
 
-  // Which functions each function calls, and which shared variables it names.
+  // Finds the functions that each function calls, and the shared variables that it names.
   void findCalls() {
     size_t count = 0;
     for (auto& each : syntax_.functions) indices_[&each] = count++;
@@ -172,7 +172,7 @@ class Loader {
            reachedFrom(kernel).count(indexOf(found->second)) != 0;
   }
 
-  // Every variable has one place, whichever kernel uses it: above all those that lie in the memory of the same kernel.
+  // Each variable has one address for all kernels. It must not overlap the other variables of any kernel that uses it.
   void placeShared() {
     std::vector<std::pair<size_t, std::set<const Variable*>>> kernels;
     size_t index = 0;
@@ -213,7 +213,7 @@ class Loader {
       if (each->isExtern || each->space == Space::shared) continue;
       if (each->isManaged && hasManaged) continue;
       auto* to = reinterpret_cast<uint8_t*>(each->address);
-      // The memory is zero, so of large variables only what was given is touched.
+      // The memory is zero already. Write only the given values, so that large variables stay untouched.
       std::copy_n(each->bytesAtStart.begin(), std::min<uint64_t>(each->bytesAtStart.size(), each->bytes), to);
       for (auto& reference : each->references) {
         uint64_t address = 0;
@@ -229,7 +229,7 @@ class Loader {
     }
   }
 
-  // The local memory of a thread along the calls that go deepest.
+  // The local memory of a thread along the deepest call path.
   uint64_t localBytesOf(size_t index, std::vector<int64_t>& known, std::vector<bool>& isOpen, bool& isRecursive,
                         unsigned depth) {
     if (isOpen[index] || depth > 500) {

@@ -1,4 +1,4 @@
-// What runs: decoded instructions, warps, and what a warp sees of its block.
+// The machine: decoded instructions, warps, and a warp's view of its block.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ class Worker;
 
 constexpr int kLanes = 32;
 
-// Computes for the lanes of the mask.
+// Executes the instruction for the lanes of the mask.
 using Handler = void (*)(Warp&, const Instr&, uint32_t mask);
 
-// What the executor itself looks after; everything else is `plain` and is the handler's.
+// Control flow that the executor handles. All other instructions are `plain` and run by their handler.
 enum class Flow : uint8_t {
   plain,
   branch,
@@ -41,13 +41,13 @@ enum class Flow : uint8_t {
   phaseTest
 };
 
-// An operand: an offset among the registers of the frame, or, with the top bit, among the constants of the program. A
-// register holds its 32 lanes side by side, a predicate one bit for each lane.
+// An operand is an offset into the registers of the frame, or, with the top bit set, into the constants of the program.
+// A register holds its 32 lanes in order; a predicate holds one bit per lane.
 constexpr uint32_t kConstant = 0x80000000u;
 
 struct Instr {
   Handler run = nullptr;
-  // Registers, predicates and constants: where the result goes, what it is made of, and the lanes that take part.
+  // The places of registers, predicates and constants: the result, the inputs, and the lanes that take part.
   union {
     uint32_t operands[6] = {};
     struct {
@@ -55,40 +55,39 @@ struct Instr {
     };
   };
   int64_t imm = 0;
-  uint32_t guard = 0;  // 0: always; else 1 + the offset of the predicate
+  uint32_t guard = 0;  // 0: always; otherwise 1 + the offset of the predicate
   uint32_t line = 0;
-  uint32_t target = 0;  // a program counter, or an index of the program's lists
-  uint32_t slot = 0;    // of memory instructions, where each worker keeps the range it found
+  uint32_t target = 0;  // a program counter, or an index into the program's lists
+  uint32_t slot = 0;    // memory instructions: the slot where each worker caches the range it found
   Flow flow = Flow::plain;
   bool isGuardNegated = false;
-  bool isFrameRelative = false;  // an address in the local memory of the frame
+  bool isFrameRelative = false;  // an address in the frame's local memory
   bool isWide = true;            // a 64-bit address
   union {
-    bool keepsOld = false;    // of atomics: the old value goes to `to`
-    bool isShared;            // of barriers in memory: the address is one of shared memory
-    bool hasThird;            // of packing conversions: `c` is packed, too
-    bool isPredicateNegated;  // of barriers with a reduction: of `c`
+    bool keepsOld = false;    // atomics: the old value goes to `to`
+    bool isShared;            // barriers in memory: the address is a shared address
+    bool hasThird;            // packing conversions: `c` is packed, too
+    bool isPredicateNegated;  // barriers with a reduction: `c` is negated
   };
   uint8_t count = 1;
   union {
-    uint8_t negated = 0;  // a bit for each predicate that is taken the other way round
-    uint8_t combine;      // a Combine, and 4 where the predicate in `d` is negated
+    uint8_t negated = 0;  // a bit per negated predicate
+    uint8_t combine;      // a Combine, plus 4 if the predicate in `d` is negated
     uint8_t special;      // a Special
     uint8_t space;        // a Space
     uint8_t property;     // a Property
     uint8_t rounding;     // a Rounding
     uint8_t asyncOp;      // a BarrierOp
-    uint8_t barrierKind;  // 0: wait, 1: arrive alone; with a reduction 2: count, 3: all, 4: any
+    uint8_t barrierKind;  // 0: wait, 1: arrive only; with a reduction: 2: count, 3: all, 4: any
     uint8_t fromBytes;    // the size of the source's register
   };
-  uint8_t order =
-      0;  // of memory instructions, for the checker; of barriers, whether all lanes have to come to the same one
+  uint8_t order = 0;  // memory instructions: for the checker; barriers: set if all lanes must reach the same barrier
 };
 
-// How an access is ordered.
+// The memory order of an access.
 constexpr uint8_t kStrong = 1, kAcquire = 2, kRelease = 4, kAtomic = 8;
 
-// A parameter or argument of a function: a register, or bytes in the local memory of the frame.
+// A parameter or argument of a function: a register, or bytes in the frame's local memory.
 struct Passed {
   bool isRegister = false;
   uint32_t at = 0;  // an operand, or an offset in the frame
@@ -96,7 +95,7 @@ struct Passed {
 };
 
 struct CallSite {
-  int32_t function = -1;  // -1: by address
+  int32_t function = -1;  // -1: a call by address
   int32_t builtin = -1;
   uint32_t address = 0;  // operand of an indirect call
   std::vector<Passed> results, arguments;
@@ -111,20 +110,20 @@ struct CodeOf {
   std::vector<Passed> results, parameters;
 };
 
-// Shared memory of a block that is the system's, from compute capability 8.0 on.
+// The system's part of a block's shared memory, since compute capability 8.0.
 constexpr uint32_t kReservedSharedBytes = 1024;
 
 struct Program {
   std::vector<Instr> code;
   std::vector<uint8_t> constantBytes;
   const uint8_t* constants = nullptr;  // aligned for vectors
-  std::vector<uint32_t> operands;      // of instructions that have more than six
+  std::vector<uint32_t> operands;      // for instructions with more than six operands
   std::vector<CallSite> calls;
-  std::vector<std::vector<uint32_t>> tables;  // of indexed branches
+  std::vector<std::vector<uint32_t>> tables;  // for indexed branches
   std::vector<CodeOf> functions;
   uint32_t slots = 0;
   bool usesReservedShared = false;
-  // Lines of the source, of each instruction, where the checker is on.
+  // The source line of each instruction. Only filled if the checker is on.
   struct SourceLine {
     uint32_t file, line;
   };
@@ -139,24 +138,24 @@ struct Frame {
   uint32_t returnTo = 0;
   uint32_t localBase = 0;
   uint32_t depth = 0;
-  uint32_t users = 0;  // splits and frames called from here
+  uint32_t users = 0;  // splits in this frame, and frames called from it
 };
 
 enum class Wait : uint8_t { ready, warp, barrier, cluster, phase };
 
-// Lanes of a warp that are at the same instruction.
+// The lanes of a warp that are at the same instruction.
 struct Split {
   uint32_t mask = 0;
   uint32_t pc = 0;
   Frame* frame = nullptr;
   Wait wait = Wait::ready;
-  bool isReleased = false;  // the barrier it stands at has let it go
+  bool isReleased = false;  // its barrier is complete
   uint8_t barrier = 0;
-  uint32_t awaited = 0;  // lanes that a warp-wide operation needs
-  uint32_t turn = 0;     // goes up when it has spun while others waited
+  uint32_t awaited = 0;  // lanes that a warp-wide operation waits for
+  uint32_t turn = 0;     // increases when the split has spun while others waited
 };
 
-// Where an address was found to be allowed.
+// A cached range of addresses with allowed access.
 struct Range {
   uint64_t base = 0;
   uint64_t end = 0;
@@ -164,7 +163,7 @@ struct Range {
 };
 
 struct Warp {
-  // What handlers use most comes first. These are of the split that runs.
+  // The most-used members come first. They belong to the running split.
   uint8_t* registers = nullptr;
   const uint8_t* constants = nullptr;
   uint32_t live = 0;  // lanes that have not exited
@@ -177,21 +176,21 @@ struct Warp {
   uint32_t parameterBytes = 0;
   Range* ranges = nullptr;
   const uint32_t* operands = nullptr;
-  uint32_t running = 0;  // the lanes of the split, without the guard
+  uint32_t running = 0;  // the split's lanes, before the guard
   uint32_t index = 0;
-  uint32_t barrierCount = 0;  // what the last barrier with a reduction gave
+  uint32_t barrierCount = 0;  // result of the last barrier with a reduction
   bool isBarrierAll = false, isBarrierAny = false;
-  uint64_t clusterPhase = 0;  // of the cluster, when this warp arrived at its barrier
+  uint64_t clusterPhase = 0;  // the cluster's phase when this warp arrived at its barrier
   Block* block = nullptr;
   Worker* worker = nullptr;
   std::vector<Split> splits;
-  uint32_t arrived[16] = {};  // lanes that have come to each barrier
+  uint32_t arrived[16] = {};  // lanes that have arrived at each barrier
   uint32_t turn = 0;
-  int checkedLane = -1;  // whose access is under way, where the checker is on
+  int checkedLane = -1;  // the lane of the current access, if the checker is on
   uint32_t threadX[kLanes], threadY[kLanes], threadZ[kLanes];
 };
 
-// The lanes for which a predicate, or a constant in its place, is true.
+// The lanes for which a predicate is true. A constant may take its place.
 inline uint32_t predicateOf(const Warp& warp, uint32_t operand) {
   const uint8_t* base = (operand & kConstant) != 0 ? warp.constants : warp.registers;
   uint32_t value;
@@ -199,7 +198,7 @@ inline uint32_t predicateOf(const Warp& warp, uint32_t operand) {
   return value;
 }
 
-// The memory behind an address, or a Fault. `size` bytes from there on are allowed.
+// The memory at an address, with at least `size` allowed bytes. Throws a Fault otherwise.
 uint8_t* resolveGlobal(Warp& warp, Range& cached, uint64_t address, unsigned size, bool isWrite);
 uint8_t* resolveWindow(Warp& warp, int lane, uint64_t address, unsigned size, bool isWrite);
 [[noreturn]] void failMisaligned(uint64_t address, unsigned size);
@@ -208,11 +207,11 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask);
 void runTrap(Warp& warp, const Instr& instr, uint32_t mask);
 void swapWide(Warp& warp, const Instr& instr, uint32_t mask);  // atom of 128 bits
 
-// Where isChecking(), loops that check every access take the place of the fast ones.
+// With isChecking(), loops that check every access replace the fast loops.
 void checkAccess(Warp& warp, const Instr& instr, int lane, const uint8_t* at, unsigned size, bool isWrite);
 void runCheckedFence(Warp& warp, const Instr& instr, uint32_t mask);
 
-// The loop for a key, built for the best instructions this processor has; null when there is none.
+// The loop for a key, in the best build for this CPU; null if there is none.
 Handler findHandler(const Key& key);
 
 }  // namespace shoal::ptx

@@ -1,15 +1,15 @@
-// How matrices lie in the registers of a warp.
+// The layout of matrices in the registers of a warp.
 #pragma once
 
 #include "types.h"
 
 namespace shoal::ptx {
 
-enum class Role : uint8_t { left, right, sum };  // of a matrix in a product: A, B, and C or D
+enum class Role : uint8_t { left, right, sum };  // the role of a matrix in a product: A, B, and C or D
 
-// Lane 4g + t has what lies in row g of a tile of eight rows (of the right matrix: in column g), from t times the
-// elements of a register on. A register is a tile, down the rows first (of the right matrix: down its rows, too). Sums
-// have two registers a tile, of two columns beside each other. `mma` documents this; for `wmma` it is a choice.
+// A tile has eight rows (columns in the right matrix). Lane 4g + t holds row g (column g), from element t * perRegister
+// on. Each register is a tile; registers go down the rows first, also in the right matrix. Sums have two registers per
+// tile, for two neighbouring columns. For `mma` this layout is documented; for `wmma` it is our choice.
 struct Place {
   int row, column;
 };
@@ -29,7 +29,7 @@ constexpr Place placeOf(Role role, int rows, int columns, int perRegister, int i
   return {width * (index % tiles) + inner, 8 * (index / tiles) + group};
 }
 
-// What warp.operands says of an instruction on matrices, before its registers.
+// The words of a matrix instruction in warp.operands, before its registers.
 enum MatrixWord : unsigned {
   matrixM,
   matrixN,
@@ -58,7 +58,7 @@ enum FragmentWord : unsigned {
   fragmentRegisters
 };
 
-// Bits of an element of a matrix; pairs of four bits and single bits are types here alone.
+// The bits of a matrix element. Packed 4-bit values and single bits are element types only here.
 constexpr int matrixBits(Type type) {
   switch (type) {
     case Type::b1: return 1;
@@ -67,7 +67,7 @@ constexpr int matrixBits(Type type) {
     default: return static_cast<int>(8 * bytesOf(type));
   }
 }
-// Elements in a register; those of 64 bits have one of 64.
+// Elements per register. A 64-bit element has a 64-bit register.
 constexpr int perRegister(Type type) { return matrixBits(type) == 64 ? 1 : 32 / matrixBits(type); }
 
 }  // namespace shoal::ptx

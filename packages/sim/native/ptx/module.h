@@ -1,4 +1,4 @@
-// A module: its program, its kernels and its variables, with the addresses that these have in one context.
+// A module: its program, kernels and variables, with their addresses in one context.
 #pragma once
 
 #include <functional>
@@ -19,12 +19,12 @@ struct Kernel {
   uint32_t function = 0;
   std::vector<Parameter> parameters;
   uint32_t parameterBytes = 0;
-  uint32_t sharedBytes = 0;     // without the dynamic part
-  uint32_t dynamicBase = 0;     // where that begins
-  uint32_t localBytes = 0;      // of a thread, with the functions it calls
-  uint32_t toldLocalBytes = 0;  // in units of 8, as compilers have them
+  uint32_t sharedBytes = 0;     // without dynamic shared memory
+  uint32_t dynamicBase = 0;     // the start of dynamic shared memory
+  uint32_t localBytes = 0;      // per thread, including called functions
+  uint32_t toldLocalBytes = 0;  // as reported to programs, in units of 8 like those of compilers
   bool isRecursive = false;
-  bool launchesGraphs = false;  // it, or a function that it calls, has a call of cudaGraphLaunch
+  bool launchesGraphs = false;  // the kernel or a function it calls calls cudaGraphLaunch
   unsigned maxThreads = 1024;
   unsigned requiredThreads[3] = {0, 0, 0};
   unsigned cluster[3] = {0, 0, 0};
@@ -49,10 +49,10 @@ struct Module {
   bool needsHeap = false;
 };
 
-// Gives memory of the device, or managed memory, for the variables of a module: zeroes, at 0 if there is none.
+// Allocates zeroed memory for the variables of a module, on the device or managed. Returns 0 if there is no memory.
 using AllocateMemory = std::function<uint64_t(uint64_t bytes, bool isManaged)>;
 
-// Throws a Refusal. With `hasManaged` the managed memory is what another load of the same text filled.
+// Throws a Refusal. With `hasManaged`, the managed memory was already filled by an earlier load of the same text.
 std::shared_ptr<Module> loadModule(std::string_view text, const AllocateMemory& allocate, bool hasManaged);
 
 }  // namespace shoal::ptx

@@ -1,4 +1,4 @@
-// The parts of a module: its head, its variables and their values.
+// The parser for a module's directives, variables and initial values.
 #include "parser.h"
 
 #include <cstring>
@@ -38,7 +38,7 @@ uint64_t Parser::integer() {
   return lexer_.next().bits;
 }
 
-// An integer with signs, and sums of such.
+// An integer with signs, or a sum of integers.
 int64_t Parser::constant() {
   auto term = [&]() -> uint64_t {
     bool isNegative = false, isComplement = false;
@@ -98,7 +98,7 @@ void Parser::run() {
 void Parser::version() {
   expect(".version");
   const Token number = lexer_.next();
-  // "9.0" reads as a float, "9" as an integer.
+  // The lexer reads "9.0" as a float and "9" as an integer.
   unsigned major = 0, minor = 0;
   const std::string text(number.text);
   if (number.kind != TokenKind::real64 || sscanf(text.c_str(), "%u.%u", &major, &minor) != 2) unexpected(number);
@@ -126,14 +126,14 @@ void Parser::skipLine(unsigned line) {
   while (lexer_.peek().line == line && lexer_.peek().kind != TokenKind::end) lexer_.next();
 }
 
-// `.file 1 "name"`: for reports only, so nothing is refused here.
+// `.file 1 "name"` is only used for reports, so errors in it are ignored.
 void Parser::sourceFile() {
   if (lexer_.peek().kind != TokenKind::integer) return;
   const auto number = static_cast<uint32_t>(lexer_.next().bits);
   if (lexer_.peek().kind == TokenKind::string) syntax_.files[number] = lexer_.peek().text;
 }
 
-// `.loc 1 27 5`: the file and the line of what follows.
+// `.loc 1 27 5`: the file and line of the following instructions.
 void Parser::sourceLine(unsigned line) {
   if (lexer_.peek().kind == TokenKind::integer && lexer_.peek().line == line) {
     sourceFile_ = static_cast<uint32_t>(lexer_.next().bits);
@@ -167,7 +167,7 @@ void Parser::linkage() {
     else if (token.is(".global") || token.is(".const") || token.is(".shared")) {
       const Space space = token.is(".global") ? Space::global : token.is(".const") ? Space::constant : Space::shared;
       do {
-        // What was declared before is listed already.
+        // A variable that was declared before is already listed.
         const size_t known = syntax_.variableNames.size();
         Variable* made = variable(space, isExtern, false);
         if (syntax_.variableNames.size() != known) syntax_.globals.push_back(made);
@@ -190,9 +190,9 @@ void Parser::attributes(Variable& made) {
   }
 }
 
-// Everything after the state space, up to the comma or semicolon.
+// Parses a variable after its state space, up to the comma or semicolon.
 Variable* Parser::variable(Space space, bool isExtern, bool isFunctionScope) {
-  static thread_local Variable previous;  // the type goes on in "a, b"
+  static thread_local Variable previous;  // in "a, b" the second variable has the type of the first
   Variable made;
   made.space = space;
   made.isExtern = isExtern;
@@ -231,14 +231,14 @@ Variable* Parser::variable(Space space, bool isExtern, bool isFunctionScope) {
   syntax_.variables.push_back(std::move(made));
   Variable* kept = &syntax_.variables.back();
   auto& names = isFunctionScope ? scopes_.back().variables : syntax_.variableNames;
-  // A declaration may come before the definition.
+  // A declaration may precede the definition.
   auto found = names.find(kept->name);
   if (found != names.end() && !found->second->isExtern && !isExtern) {
     refuseSyntax(kept->line, "'" + std::string(kept->name) + "' is declared twice");
   }
   if (found != names.end() && isExtern) return found->second;
   if (found != names.end()) {
-    // What has used the declaration keeps pointing to it: it becomes the definition.
+    // Earlier uses point to the declaration, so it becomes the definition.
     Variable* first = found->second;
     *first = *kept;
     kept = first;

@@ -8,7 +8,7 @@
 
 namespace shoal::ptx {
 
-// What special registers there are; -1 for other names.
+// The index of a special register, or -1 for other names.
 int specialRegister(std::string_view name);
 
 class Parser {
@@ -22,7 +22,7 @@ class Parser {
   };
   struct Scope {
     std::unordered_map<std::string_view, uint32_t> registers;
-    std::unordered_map<std::string_view, uint32_t> vectors;  // how many of them
+    std::unordered_map<std::string_view, uint32_t> vectors;  // number of registers in each vector
     std::unordered_map<std::string_view, Range> ranges;
     std::unordered_map<std::string_view, Variable*> variables;
   };
@@ -77,8 +77,8 @@ class Parser {
 
   Lexer lexer_;
   Syntax& syntax_;
-  std::string instruction_;  // that is being read, for errors
-  bool hasVectors_ = false;  // registers of some function are
+  std::string instruction_;  // the current instruction, for error messages
+  bool hasVectors_ = false;  // true if any function has vector registers
   bool hasParts_ = false;    // the operands of this instruction may be parts of registers
   Function* function_ = nullptr;
   uint32_t sourceFile_ = 0, sourceLine_ = 0;

@@ -1,4 +1,4 @@
-// Functions: their parameters, declarations, labels and instructions.
+// The parser for functions: parameters, declarations, labels and instructions.
 #include <cstring>
 
 #include "parser.h"
@@ -56,7 +56,7 @@ constexpr std::string_view kSpecial[] = {"%tid",
 }  // namespace
 
 int specialRegister(std::string_view name) {
-  // %envreg0 to %envreg31 come last.
+  // %envreg0 to %envreg31 are the last entries.
   constexpr int count = static_cast<int>(sizeof kSpecial / sizeof *kSpecial);
   if (name.substr(0, 7) == "%envreg" && name.size() > 7 && name.size() < 10) {
     int index = 0;
@@ -127,7 +127,7 @@ Variable* Parser::parameter() {
     made.name = named.text;
     made.type = type;
     made.space = Space::param;
-    made.bytes = bytesOf(type) < 2 ? 2 : bytesOf(type);  // as far apart as lanes are in the register
+    made.bytes = bytesOf(type) < 2 ? 2 : bytesOf(type);  // the distance between lanes in the register
     made.alignment = static_cast<unsigned>(made.bytes);
     made.line = named.line;
     made.reg = static_cast<int32_t>(addRegisters(type, 1));
@@ -135,7 +135,7 @@ Variable* Parser::parameter() {
     return &made;
   }
   if (!first.is(".param")) unexpected(first);
-  // ".ptr .global .align 4" says where a pointer leads; its alignment is not the parameter's.
+  // ".ptr .global .align 4" describes the memory that a pointer refers to. This alignment is not the parameter's.
   Variable made;
   made.space = Space::param;
   bool isPointer = false;
@@ -241,7 +241,7 @@ void Parser::function(bool isKernel, bool isExtern) {
   function_ = nullptr;
 }
 
-// A function's block and those within it. Not recursive: the depth is the input's.
+// Parses a function's block and nested blocks. Not recursive, because the input decides the depth.
 void Parser::body() {
   sourceFile_ = sourceLine_ = 0;
   size_t depth = 1;
@@ -311,7 +311,7 @@ void Parser::declareRegisters() {
   expect(";");
 }
 
-// After "name:": a list of labels or a prototype may follow, which have the name then.
+// After "name:", there may be a branch list or a prototype, which then has this name.
 void Parser::labelled(const Token& label) {
   const Token next = lexer_.peek();
   if (next.is(".branchtargets") || next.is(".calltargets")) {
@@ -321,7 +321,7 @@ void Parser::labelled(const Token& label) {
     while (accept(","));
     expect(";");
   } else if (next.is(".callprototype")) {
-    skipStatement();  // an indirect call has its arguments' sizes from the variables it names
+    skipStatement();  // an indirect call takes the sizes of its arguments from their variables
   } else if (!function_->labels.emplace(label.text, function_->statements.size()).second) {
     refuseSyntax(label.line, "the label '" + std::string(label.text) + "' is there twice");
   }
@@ -362,7 +362,7 @@ void Parser::statement(const Token& first) {
   function_->statements.push_back(std::move(made));
 }
 
-// How many registers a vector has; 0 for what is none.
+// The number of registers of a vector, or 0 for other names.
 uint32_t Parser::lanesOf(std::string_view text) const {
   for (size_t depth = scopes_.size(); depth-- > 0;) {
     const Scope& scope = scopes_[depth];
@@ -373,7 +373,7 @@ uint32_t Parser::lanesOf(std::string_view text) const {
   return 0;
 }
 
-// All registers of a vector, or the one that ".y" or ".g" names.
+// All registers of a vector, or one element selected by ".y" or ".g".
 Operand Parser::elements(const Operand& first, uint32_t lanes) {
   if (lexer_.peek().kind != TokenKind::dotted) {
     Operand all;

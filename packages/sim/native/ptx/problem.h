@@ -1,4 +1,4 @@
-// What stops a load or a kernel. Both are thrown, and caught where the load or the launch began.
+// Exceptions that end a load or a kernel. The function that started the load or the launch catches them.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace shoal::ptx {
 
-// PTX that cannot be loaded: what is said goes into the JIT error log.
+// Thrown for PTX that cannot be loaded. The message goes to the JIT error log.
 struct Refusal {
   CUresult status;
   unsigned line;
@@ -23,8 +23,8 @@ struct Refusal {
                 std::move(message) + " is not supported by the Shoal software device"};
 }
 
-// Runs `body`, which reads PTX. An error in PTX newer than the decoder may be an instruction that it does not know yet:
-// the message names both versions, and the status is the driver's for PTX that is too new.
+// Runs `body`, which reads PTX. If the PTX is newer than the decoder, an error may be due to an unknown new
+// instruction. The message then names both versions, and the status is the driver's status for PTX that is too new.
 template <class Body>
 auto namingVersion(const Syntax& syntax, Body&& body) {
   try {
@@ -43,11 +43,11 @@ auto namingVersion(const Syntax& syntax, Body&& body) {
   }
 }
 
-// A thread that did what hardware stops a kernel for.
+// Thrown when a thread does something that makes hardware stop the kernel.
 struct Fault {
   CUresult status;
   std::string message;
-  bool isLocated = false;  // the message says where it was
+  bool isLocated = false;  // the message includes the place
 };
 
 }  // namespace shoal::ptx

@@ -1,16 +1,16 @@
-// What this processor can do, and the system saves for its threads. Asked of the processor itself: the table behind
-// __builtin_cpu_supports is part of libgcc, and not of what Zig's compiler has for musl.
+// The features of this CPU, and the registers that the system saves for threads. Read with CPUID itself:
+// __builtin_cpu_supports needs a table in libgcc, which Zig's compiler for musl does not have.
 #pragma once
 #if defined(__x86_64__)
 #include <cpuid.h>
 
 namespace shoal::ptx {
 
-/** What CPUID tells of a processor, in the words that matter here, and XCR0 of the system. */
+/** The relevant words of CPUID, and the system's XCR0. */
 struct Processor {
   /** ECX of leaf 1, EBX of leaf 7. */
   unsigned features, extended;
-  /** Which registers the system saves. */
+  /** The register sets that the system saves. */
   unsigned saved;
 };
 
@@ -24,13 +24,13 @@ inline Processor thisProcessor() {
   return found;
 }
 
-/** Which of the builds of LANE_FLAGS in the Makefile runs there: 4, 3, or 0 for that without any. */
+/** The build of LANE_FLAGS (in the Makefile) for this CPU: 4, 3, or 0 for the build without flags. */
 inline int levelOf(const Processor& processor) {
   constexpr unsigned fma = 1u << 12, popcnt = 1u << 23, avx = 1u << 28, f16c = 1u << 29;
   constexpr unsigned bmi1 = 1u << 3, avx2 = 1u << 5, bmi2 = 1u << 8;
   constexpr unsigned avx512f = 1u << 16, avx512dq = 1u << 17, avx512cd = 1u << 28, avx512bw = 1u << 30,
                      avx512vl = 1u << 31;
-  // Of SSE and AVX; AVX-512 has three sets more.
+  // SSE and AVX state. AVX-512 needs three more sets.
   constexpr unsigned registers = 0x06, more = 0xe0;
   const auto hasAll = [](unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; };
   if (!hasAll(processor.features, fma | popcnt | avx | f16c) || !hasAll(processor.extended, bmi1 | avx2 | bmi2) ||

@@ -1,4 +1,4 @@
-// From addresses to memory where the lanes' own loops do not know it, and special registers.
+// Slow paths of address translation, and special registers.
 #include <time.h>
 
 #include <cstring>
@@ -122,7 +122,7 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
     case Special::clusterCtarank: return all(block.rank);
     case Special::clusterNctarank: return all(shape.cluster.count());
     case Special::isExplicitCluster: return all(shape.cluster.count() > 1 ? 1 : 0);
-    // The end of the shared memory: cooperative groups keep barriers there, at the second offset.
+    // The system's part is at the end of shared memory. Cooperative groups keep barriers at the second offset.
     case Special::reservedBegin:
     case Special::reserved0: return all(warp.sharedBytes - kReservedSharedBytes);
     case Special::reserved1: return all(warp.sharedBytes - kReservedSharedBytes / 2);
@@ -144,7 +144,7 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
 
 void runTrap(Warp&, const Instr&, uint32_t) { throw Fault{CUDA_ERROR_LAUNCH_FAILED, "a trap"}; }
 
-// One at a time in this process: few processors have an instruction for it that needs no library.
+// Uses one lock per process, because few CPUs have a 128-bit atomic instruction that needs no library.
 void swapWide(Warp& warp, const Instr& instr, uint32_t mask) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);

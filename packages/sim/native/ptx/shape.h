@@ -1,4 +1,4 @@
-// How many blocks and threads a launch has, and where the blocks may run.
+// The shape of a launch: its blocks, its threads, and the multiprocessors that blocks may use.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ struct LaunchShape {
   Dimensions grid, block, cluster;
   unsigned dynamicSharedBytes = 0;
   bool isCooperative = false;
-  Multiprocessors multiprocessors;  // that blocks may run on; none: on all
+  Multiprocessors multiprocessors;  // blocks may run on these; if empty, on all
   unsigned countOfMultiprocessors() const {
     return multiprocessors.none() ? multiprocessorCount() : static_cast<unsigned>(multiprocessors.count());
   }
   bool isWhole() const { return countOfMultiprocessors() == multiprocessorCount(); }
-  // Where a block runs: one after the other, round and round.
+  // The multiprocessor of a block, assigned round-robin.
   unsigned multiprocessorOf(uint64_t block) const {
     auto skip = static_cast<unsigned>(block % countOfMultiprocessors());
     if (multiprocessors.none()) return skip;

@@ -1,4 +1,4 @@
-// PTX as it was read: what a module declares, and the instructions of its functions, not yet understood.
+// Parsed PTX, before decoding: a module's declarations and the instructions of its functions.
 #pragma once
 
 #include <deque>
@@ -15,13 +15,13 @@ namespace shoal::ptx {
 struct Function;
 
 struct Variable {
-  // A symbol's address among the bytes that a variable begins with.
+  // The address of a symbol within the initial bytes of a variable.
   struct Reference {
     uint64_t offset;
     std::string_view symbol;
     int64_t addend;
     unsigned bytes;
-    unsigned shift;  // for a single byte of an address
+    unsigned shift;  // if only one byte of the address is stored
     bool isGeneric;
     unsigned line;
   };
@@ -35,10 +35,10 @@ struct Variable {
   bool isManaged = false;
   bool isUnsized = false;
   bool isFunctionScope = false;
-  int32_t reg = -1;  // a parameter that is a register
+  int32_t reg = -1;  // set for a parameter in a register
   std::vector<uint8_t> bytesAtStart;
   std::vector<Reference> references;
-  uint64_t address = 0;  // of the memory, in the shared memory, or in the frame of the function
+  uint64_t address = 0;  // in memory, in shared memory, or in the function's frame
 };
 
 enum class OperandKind : uint8_t {
@@ -63,14 +63,14 @@ struct Operand {
   uint32_t reg = 0;
   Variable* variable = nullptr;
   std::string_view name;
-  std::string_view selector;  // of a register: ".h1", ".b3210"
-  int64_t value = 0;          // a number, the bits of a float, or what is added to a variable or an address
+  std::string_view selector;  // of a register, such as ".h1" or ".b3210"
+  int64_t value = 0;          // a number, the bits of a float, or the offset from a variable or address
   std::vector<Operand> parts;
 };
 
 struct Statement {
   unsigned line = 0;
-  uint32_t sourceFile = 0, sourceLine = 0;  // of the .loc before it
+  uint32_t sourceFile = 0, sourceLine = 0;  // from the preceding .loc
   int32_t guard = -1;
   bool isGuardNegated = false;
   std::string_view opcode;
@@ -90,10 +90,10 @@ struct Function {
   unsigned line = 0;
   std::vector<Variable*> results, parameters;
   std::vector<Type> registers;
-  std::vector<Variable*> locals;  // of .local and .param
+  std::vector<Variable*> locals;  // .local and .param variables
   std::vector<Variable*> shared;
   std::vector<Statement> statements;
-  std::unordered_map<std::string_view, size_t> labels;  // the statement that follows
+  std::unordered_map<std::string_view, size_t> labels;  // the index of the following statement
   std::unordered_map<std::string_view, std::vector<std::string_view>> targets;
   unsigned maxThreads[3] = {0, 0, 0};
   unsigned requiredThreads[3] = {0, 0, 0};
@@ -103,7 +103,7 @@ struct Function {
 };
 
 struct Syntax {
-  // The newest version of PTX whose instructions the decoder knows: 90 is 9.0.
+  // The newest PTX version whose instructions the decoder knows: 90 means 9.0.
   static constexpr unsigned kNewestKnown = 90;
 
   unsigned version() const { return versionMajor * 10 + versionMinor; }

@@ -1,4 +1,4 @@
-// Texture and surface instructions: texels of arrays and of memory, found, filtered and written.
+// Texture and surface instructions: finding, filtering and writing texels of arrays and of memory.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ enum class Question : uint8_t {
   addressZ
 };
 
-// Words of such an instruction; operands that are not there are kNoOperand.
+// The words of a texture instruction. A missing operand is kNoOperand.
 enum TextureWord : unsigned {
   textureOp,
   textureGeometry,
@@ -51,20 +51,20 @@ struct TextureLevel {
   char* data = nullptr;
   size_t rowBytes = 0, sliceBytes = 0;
   int64_t width = 1, height = 1, depth = 1;
-  std::shared_ptr<const Tiles> tiles = nullptr;  // in place of data, where memory was mapped to the array
+  std::shared_ptr<const Tiles> tiles = nullptr;  // used instead of `data` if memory was mapped to the array
 
-  // Byte `x` of a row; null where nothing is mapped.
+  // The address of byte `x` of a row, or null if no memory is mapped.
   char* at(size_t x, size_t y, size_t slice) const {
     return tiles ? tiles->find(x, y, slice) : data + slice * sliceBytes + y * rowBytes + x;
   }
 };
 
-// An object as kernels of one launch see it: what it looks into stays until they have ended.
+// A texture or surface object during one launch. Its memory stays alive until the kernels have ended.
 struct BoundTexture {
   TexelFormat format;
   bool isSurface = false, isReal = false, isNormalized = false, isFiltered = false, isBlended = false, isSteep = false,
        isSrgb = false, isLinear = false;
-  uint32_t modes[3] = {}, border[4] = {};  // the border as a texel is
+  uint32_t modes[3] = {}, border[4] = {};  // the border is stored as a texel
   float bias = 0, least = 0, most = 0;
   int64_t firstLayer = 0, layers = 1;
   unsigned dimensions = 1;
@@ -72,7 +72,7 @@ struct BoundTexture {
   std::vector<std::shared_ptr<Array>> held;
 };
 
-// What the handle names, bound for the launch that the warp belongs to.
+// Binds the object of the handle for the launch of this warp.
 const BoundTexture& boundTo(Warp& warp, uint64_t handle, bool isSurface);
 
 void runTexture(Warp& warp, const Instr& instr, uint32_t mask);

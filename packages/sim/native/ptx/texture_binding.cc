@@ -1,4 +1,4 @@
-// Texture and surface objects as a launch binds them: levels, layers, address modes and borders.
+// Binds texture and surface objects for a launch: levels, layers, address modes and borders.
 #include <cstring>
 
 #include "array/texture.h"
@@ -64,7 +64,7 @@ const BoundTexture& Launch::bind(uint64_t handle, bool isSurface) {
     const size_t width = is1D ? resource.res.linear.sizeInBytes / bound->format.bytes() : pitched.width;
     const size_t height = is1D ? 1 : pitched.height, pitch = is1D ? 0 : pitched.pitchInBytes;
     const CUdeviceptr address = is1D ? resource.res.linear.devPtr : pitched.devPtr;
-    // Mappings side by side are one memory.
+    // Adjacent mappings count as one memory.
     const uint64_t end = address + (height - 1) * pitch + width * bound->format.bytes();
     for (Range range{address, address, false}; range.end < end;) findRange(range.end, 1, false, range);
     bound->levels.push_back(
@@ -85,7 +85,7 @@ const BoundTexture& Launch::bind(uint64_t handle, bool isSurface) {
   for (int axis = 0; axis < 3; ++axis) {
     const auto mode = static_cast<uint32_t>(t.addressMode[axis]);
     const bool isPeriodic = mode == CU_TR_ADDRESS_MODE_WRAP || mode == CU_TR_ADDRESS_MODE_MIRROR;
-    // Only coordinates from 0 to 1 can be repeated. Beyond linear memory there are zeroes.
+    // Only normalized coordinates can repeat. Reads beyond linear memory return zero.
     bound->modes[axis] = bound->isLinear                      ? uint32_t{CU_TR_ADDRESS_MODE_BORDER}
                          : isPeriodic && !bound->isNormalized ? uint32_t{CU_TR_ADDRESS_MODE_CLAMP}
                                                               : mode;

@@ -1,4 +1,4 @@
-// The types of PTX, and state spaces.
+// PTX's types and state spaces.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ enum class Type : uint8_t {
 
 enum class Space : uint8_t { generic, global, constant, shared, cluster, local, param, kernelParam };
 
-// 0 for those that have no size, such as predicates.
+// 0 for types without a size, such as predicates.
 constexpr unsigned bytesOf(Type type) {
   switch (type) {
     case Type::u8:
@@ -104,16 +104,15 @@ constexpr bool isPacked(Type type) {
   return type == Type::f16x2 || type == Type::bf16x2 || type == Type::u16x2 || type == Type::s16x2;
 }
 
-// With its dot, such as ".u32"; Type::none for other words.
+// Finds a type by its word, such as ".u32". Returns Type::none for other words.
 Type typeNamed(std::string_view word);
 
-// Windows of generic addresses. No address of memory of the host or of a device lies in them.
+// Windows of generic addresses. Host and device memory never has addresses in them.
 constexpr uint64_t kSharedWindow = uint64_t{1} << 56;
 constexpr uint64_t kLocalWindow = uint64_t{2} << 56;
 constexpr uint64_t kParamWindow = uint64_t{3} << 56;
 constexpr uint64_t kCodeWindow = uint64_t{4} << 56;  // addresses of functions
 constexpr uint64_t kWindowMask = ~uint64_t{0} << 56;
-constexpr unsigned kRankShift =
-    24;  // the block of a cluster, plus one, in an address of shared memory; 0: the own block
+constexpr unsigned kRankShift = 24;  // the rank in the cluster plus one, in a shared address; 0: this block
 
 }  // namespace shoal::ptx

@@ -1,4 +1,4 @@
-// Memory of the device begins with a pattern where SHOAL_SIM_CHECK=1, so that the checker can tell what nobody wrote.
+// With SHOAL_SIM_CHECK=1, device memory starts with a pattern, so that the checker detects reads of unwritten memory.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,12 @@ inline bool isChecking() {
   return is;
 }
 
-// Does nothing where the checker is off, and for memory of more than 256 MiB, all of which it would make resident.
+// Does nothing if the checker is off. Skips memory above 256 MiB, because writing the pattern would make all of it
+// resident.
 inline void markUnwritten(uint64_t base, uint64_t bytes) {
   if (!isChecking() || bytes > uint64_t{256} << 20) return;
   auto* words = reinterpret_cast<uint64_t*>(base);
-  // Allocations have more than their last bytes, and whoever looks at these looks at a whole word.
+  // Allocations are padded to whole words, and the checker reads whole words at their end.
   std::fill(words, words + (bytes + 7) / 8, kUnwritten);
 }
 

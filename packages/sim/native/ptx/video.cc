@@ -37,7 +37,7 @@ Wide resultOf(const uint32_t* words, Wide a, Wide b) {
     case VideoOp::difference: return a < b ? b - a : a - b;
     case VideoOp::minimum: return a < b ? a : b;
     case VideoOp::maximum: return a > b ? a : b;
-    case VideoOp::average: return (a + b + (a + b >= 0 ? 1 : 0)) >> 1;  // halves away from zero
+    case VideoOp::average: return (a + b + (a + b >= 0 ? 1 : 0)) >> 1;  // ties away from zero
     case VideoOp::compare: return holds(static_cast<Comparison>(words[videoComparison]), a, b) ? 1 : 0;
     default: {
       const auto by = static_cast<unsigned>(words[videoWraps] != 0 ? b & 31 : b > 32 ? 32 : b);
@@ -64,7 +64,7 @@ uint32_t single(const uint32_t* words, uint32_t a, uint32_t b, uint32_t c) {
   const unsigned bits = words[videoBits];
   Wide result = resultOf(words, x, y);
   if (words[videoSaturates] != 0) result = clampedTo(result, bits, isSigned);
-  // What is between has 33 bits.
+  // The intermediate result has 33 bits.
   result = partOf(static_cast<uint32_t>(result), 0, 32, false) - ((result >> 32 & 1) != 0 ? Wide{1} << 32 : 0);
   const Wide other = partOf(c, 0, 32, isSigned);
   switch (static_cast<VideoSecond>(words[videoSecond])) {

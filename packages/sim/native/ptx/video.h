@@ -1,4 +1,4 @@
-// Instructions on parts of words, which video needs.
+// Video instructions, which work on parts of words.
 #pragma once
 
 #include "machine.h"
@@ -19,8 +19,8 @@ enum class VideoOp : uint8_t {
 };
 enum class VideoSecond : uint8_t { none, add, minimum, maximum, merge };
 
-// Words of such an instruction. Its operands are a to c; parts are named by the bit they begin at. A vector of 2 or 4
-// parts takes each of its own from one of the 8 or 4 parts of both operands, four bits for each.
+// The words of a video instruction. Its operands are a to c. A part is named by its first bit. In a vector of 2 or 4
+// parts, each part selects one of the 4 or 8 parts of both operands, with four bits each.
 enum VideoWord : unsigned {
   videoOp,
   videoSecond,

@@ -1,4 +1,4 @@
-// From addresses of lanes to memory.
+// Translates lane addresses to host memory.
 #pragma once
 
 #include "lanes.h"
@@ -12,7 +12,7 @@ SHOAL_INLINE uint64_t addressOf(const Warp& warp, const Instr& instr, uint32_t o
   return base + static_cast<uint64_t>(instr.imm) + (instr.isFrameRelative ? warp.localBase : 0);
 }
 
-// One lane's memory; `size` bytes, which the address must be a multiple of.
+// The memory of one lane. The address must be a multiple of `size`.
 template <Space space>
 SHOAL_INLINE uint8_t* foundMemory(Warp& warp, const Instr& instr, Range& range, int lane, uint64_t address,
                                   unsigned size, bool isWrite) {
@@ -50,7 +50,7 @@ SHOAL_INLINE uint8_t* memoryOf(Warp& warp, const Instr& instr, Range& range, int
 #endif
 }
 
-// All lanes' memory side by side: a warp's usual access. Null when it is not so.
+// The memory of all lanes if it is contiguous, which is the common case; null otherwise.
 template <Space space>
 SHOAL_INLINE uint8_t* contiguous(Warp& warp, const Instr& instr, uint32_t mask, uint32_t operand, unsigned size,
                                  bool isWrite) {

@@ -28,7 +28,7 @@ struct Integer {
   using Bits = T;
   SHOAL_INLINE static T of(T old, T value, T other) { return combined<op, T>(old, value, other); }
 };
-struct AddFloat {  // in global memory subnormal numbers are flushed
+struct AddFloat {  // global atomics flush subnormals
   using Bits = uint32_t;
   SHOAL_INLINE static uint32_t of(uint32_t old, uint32_t value, uint32_t) {
     return bitsOf(oneNan(flushed(flushed(asFloat(old)) + flushed(asFloat(value)))));
@@ -49,7 +49,8 @@ struct AddDouble {
 SHOAL_INLINE uint16_t addHalf(uint16_t a, uint16_t b) {
   return toHalf(static_cast<double>(fromHalf(a)) + static_cast<double>(fromHalf(b)));
 }
-// The sum of two bf16 may need more bits than a double has only when one is too small to matter: to odd keeps that.
+// The exact sum of two bf16 needs more bits than a double only if one operand is far smaller. Rounding to odd keeps its
+// effect on the final rounding.
 SHOAL_INLINE uint16_t addBf16(uint16_t a, uint16_t b) {
   const auto x = static_cast<double>(fromBf16(a)), y = static_cast<double>(fromBf16(b));
   const double sum = x + y, part = sum - x, error = (x - (sum - part)) + (y - part);
@@ -63,7 +64,7 @@ struct AddSmall {
     return isBf16 ? addBf16(old, value) : addHalf(old, value);
   }
 };
-// A NaN gives way to a number.
+// A number wins over a NaN.
 template <bool isBf16, bool isMaximum>
 struct ExtremeSmall {
   using Bits = uint16_t;
@@ -85,7 +86,7 @@ struct BothOf {
   }
 };
 
-// Others run at the same time on other threads, devices and processes: a loop of compare and swap serves every
+// Other threads, devices and processes access the memory at the same time. A compare-and-swap loop works for every
 // operation.
 template <class F>
 SHOAL_INLINE typename F::Bits atomically(uint8_t* at, typename F::Bits value, typename F::Bits other) {
@@ -98,7 +99,7 @@ SHOAL_INLINE typename F::Bits atomically(uint8_t* at, typename F::Bits value, ty
   return old;
 }
 
-// to = old value, a = address, b = value, c = other value.
+// to = the old value, a = the address, b = the value, c = the other value.
 template <class F, Space space>
 void atomic(Warp& warp, const Instr& instr, uint32_t mask) {
   using T = typename F::Bits;
@@ -122,7 +123,7 @@ template <class F>
 Handler bySpace(const Key& key) {
   return key.space == Space::shared ? atomic<F, Space::shared> : atomic<F, Space::generic>;
 }
-// In global memory alone, by instructions on vectors.
+// Only in global memory, by vector instructions.
 template <bool isMaximum>
 Handler extremeOfSmall(const Key& key) {
   if (key.space == Space::shared) return nullptr;

@@ -1,4 +1,4 @@
-// Logic, shifts, fields of bits, and logic of predicates.
+// Logic, shifts, bit fields, and logic on predicates.
 #include "lanes.h"
 
 namespace shoal::ptx::SHOAL_LANES {
@@ -56,7 +56,7 @@ struct Brev {
   }
 };
 
-// Shift counts are 32 bits; those that are too large are clamped.
+// Shift counts have 32 bits. Counts above the width are clamped.
 template <class T, bool isLeft>
 void shift(Warp& warp, const Instr& instr, uint32_t mask) {
   const T* a = input<T>(warp, instr.a);
@@ -80,7 +80,7 @@ struct Funnel {
   }
 };
 
-// Of a field's place or length 32 bits look at the lowest 8 bits only, 64 bits at all.
+// The position and length of a field: 32-bit instructions use the lowest 8 bits, 64-bit instructions use all bits.
 template <class T>
 SHOAL_INLINE uint32_t placeOf(uint32_t value) {
   if (sizeof(T) == 4) return value & 0xff;
@@ -99,7 +99,7 @@ void extract(Warp& warp, const Instr& instr, uint32_t mask) {
     const uint32_t top = position + length - 1 < bits - 1 ? position + length - 1 : bits - 1;
     if (position >= bits) return hasSign && a[lane] < 0 ? static_cast<T>(-1) : T{0};
     const T raised = static_cast<T>(a[lane] << (bits - 1 - top));
-    // What lies beyond the end is the sign, or zero.
+    // Bits beyond the end are copies of the sign, or zero.
     return static_cast<T>(raised >> (bits - 1 - top + position));
   });
 }
@@ -220,7 +220,7 @@ Handler unaryBySize(Type type) {
   }
 }
 
-// to, a, b are predicates; extra says which inputs are negated.
+// to, a and b are predicates. extra says which inputs are negated.
 template <class F>
 void predicates(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint32_t a = inputPredicate(warp, instr.a) ^ ((instr.negated & 1) ? ~0u : 0);

@@ -34,14 +34,14 @@ template <class I> struct Integer {
   SHOAL_INLINE static I of(I a) { return a; }
 };
 
-// What is computed: the others are these with the operands exchanged, with the result turned round, or both.
+// The relations that are computed. All other comparisons swap the operands, negate the result, or both.
 enum Relation { equal, unequal, less, lessOrEqual, ordered };
 struct Asked {
   Relation relation;
   bool isExchanged, isNegated;
 };
 
-// Of integers two are enough.
+// Integers need only two relations.
 constexpr Asked askedOfIntegers(Comparison comparison) {
   switch (comparison) {
     case Comparison::ne: return {equal, false, true};
@@ -56,7 +56,7 @@ constexpr Asked askedOfIntegers(Comparison comparison) {
     default: return {equal, false, false};
   }
 }
-// Nothing holds for a NaN, and whatever is turned round does.
+// With a NaN, every relation is false, and therefore every negated relation is true.
 constexpr Asked askedOfFloats(Comparison comparison) {
   switch (comparison) {
     case Comparison::ne: return {unequal, false, false};
@@ -88,7 +88,7 @@ SHOAL_INLINE bool holds(V a, V b) {
   return false;
 }
 
-// The bits of bytes that are 0 or 1.
+// Packs bytes that are 0 or 1 into bits.
 SHOAL_INLINE uint32_t gather(const uint8_t (&is)[kLanes]) {
   uint32_t bits = 0;
   for (int group = 0; group < 4; ++group) {
@@ -99,7 +99,7 @@ SHOAL_INLINE uint32_t gather(const uint8_t (&is)[kLanes]) {
   return bits;
 }
 
-// Not inlined: many handlers share each.
+// Not inlined, because many handlers share it.
 template <class R, Relation relation>
 __attribute__((noinline)) uint32_t relatedLanes(const Warp& warp, uint32_t left, uint32_t right) {
   using T = typename R::T;
@@ -134,7 +134,7 @@ SHOAL_INLINE uint32_t combined(const Warp& warp, const Instr& instr, uint32_t re
 
 constexpr uint32_t kNoOperand = ~0u;
 
-// to = p, a, b compared, c = q or none, d combined with.
+// to = p; a and b are compared; c = q or none; d is combined with the result.
 __attribute__((noinline)) void putPredicates(Warp& warp, const Instr& instr, uint32_t mask, uint32_t result) {
   const uint32_t p = combined(warp, instr, result), q = combined(warp, instr, ~result);
   if (instr.to != kNoOperand) setPredicate(warp, instr.to, mask, p);
@@ -160,7 +160,8 @@ void compareToValue(Warp& warp, const Instr& instr, uint32_t mask) {
   putValue(warp, instr, mask, compareLanes<R, comparison>(warp, instr));
 }
 
-// Pairs: both halves are compared; p has the low one, q the high one. A value has a half for each.
+// For pairs: compares both halves. p gets the result of the low half, q of the high half; each has 32 bits of the
+// value.
 template <class R, Relation relation>
 __attribute__((noinline)) uint64_t relatedPairs(const Warp& warp, uint32_t left, uint32_t right) {
   const uint32_t *a = input<uint32_t>(warp, left), *b = input<uint32_t>(warp, right);
@@ -174,7 +175,7 @@ __attribute__((noinline)) uint64_t relatedPairs(const Warp& warp, uint32_t left,
   }
   return gather(isLow) | static_cast<uint64_t>(gather(isHigh)) << 32;
 }
-// The low halves in the low half, the high ones in the high half.
+// The low word has the low halves' results, the high word the high halves'.
 template <class R, Comparison comparison>
 SHOAL_INLINE uint64_t comparePairs(const Warp& warp, const Instr& instr) {
   constexpr Asked by = asked<R, comparison>;

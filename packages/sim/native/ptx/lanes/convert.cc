@@ -5,7 +5,7 @@ namespace shoal::ptx::SHOAL_LANES {
 
 namespace {
 
-// The source as a 64-bit number. A register may be larger than the type it is read as or written with.
+// Reads the source as a 64-bit integer. The register may be larger than the type.
 SHOAL_INLINE int64_t readInteger(const Warp& warp, uint32_t operand, unsigned registerBytes, Type type, int lane) {
   uint64_t bits;
   if (registerBytes == 2) bits = input<uint16_t>(warp, operand)[lane];
@@ -25,7 +25,7 @@ SHOAL_INLINE int64_t readInteger(const Warp& warp, uint32_t operand, unsigned re
   }
 }
 
-// Sign- or zero-extended into the register.
+// Writes the value, sign- or zero-extended to the register's size.
 SHOAL_INLINE void writeInteger(Warp& warp, uint32_t operand, unsigned registerBytes, Type type, int lane,
                                int64_t value) {
   switch (type) {
@@ -45,7 +45,7 @@ SHOAL_INLINE void writeInteger(Warp& warp, uint32_t operand, unsigned registerBy
   else output<uint64_t>(warp, operand)[lane] = static_cast<uint64_t>(value);
 }
 
-// The bounds of an integer type, as doubles that it can or just cannot hold.
+// The bounds of an integer type, as doubles: values it can hold, or just cannot hold.
 struct Bounds {
   bool isSigned;
   int bits;
@@ -76,7 +76,8 @@ SHOAL_INLINE double roundedToInteger(double value, Rounding rounding) {
   }
 }
 
-// Out of range is the nearest end; a NaN is zero, or the top bit where hardware has that: from doubles, and to 64 bits.
+// A value out of range becomes the nearest bound. A NaN becomes zero. From doubles and to 64 bits it becomes the top
+// bit, as on hardware.
 SHOAL_INLINE int64_t toInteger(double value, Rounding rounding, Type type, bool isFromDouble) {
   const Bounds bounds = boundsOf(type);
   if (value != value) {
@@ -110,7 +111,7 @@ SHOAL_INLINE double readFloat(const Warp& warp, uint32_t operand, unsigned regis
   }
 }
 
-// A NaN of a double keeps its sign and what there is room for of its payload; of others there is one NaN.
+// A NaN of a double keeps its sign and the upper part of its payload. Other types have a single NaN.
 SHOAL_INLINE uint16_t smallNan(double value, Type type) {
   const uint64_t bits = bitsOf(value);
   const uint64_t fraction = type == Type::f16 ? 0x7e00 | (bits >> 42 & 0x1ff) : 0x7fc0 | (bits >> 45 & 0x3f);
@@ -137,8 +138,8 @@ SHOAL_INLINE void writeFloat(Warp& warp, const Instr& instr, const Key& key, int
   }
 }
 
-// instr.operand lists hold the key: warp.operands[target...] = type, from, rounding, ftz, saturate, relu; count and
-// extra are the bytes of the registers.
+// The key is in the operand list: warp.operands[target...] = type, from, rounding, ftz, saturate, relu. count and extra
+// are the sizes of the registers in bytes.
 SHOAL_INLINE Key keyOf(const Warp& warp, const Instr& instr) {
   const uint32_t* packed = warp.operands + instr.target;
   Key key;
@@ -176,7 +177,7 @@ void integerToFloat(Warp& warp, const Instr& instr, uint32_t mask) {
       if (key.saturate) result = clamped(result);
       output<double>(warp, instr.to)[lane] = result;
     } else {
-      // Rounded once only: the double keeps whether anything was cut off.
+      // Round only once: the double keeps a sticky bit for the bits that are cut off.
       const bool isBelow = !isUnsigned64 && value < 0;
       uint64_t size = isBelow ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
       if (size >> 53 != 0) size = size >> 11 << 11 | (size & 0x7ff ? uint64_t{1} << 11 : 0);
@@ -210,13 +211,13 @@ void floatToFloat(Warp& warp, const Instr& instr, uint32_t mask) {
   });
 }
 
-// Frequent ones, in vectors.
+// Frequent conversions, in vectors.
 template <class D, class S>
 void plain(Warp& warp, const Instr& instr, uint32_t mask) {
   const S* a = input<S>(warp, instr.a);
   each<D>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return static_cast<D>(a[lane]); });
 }
-// Of a type smaller than its register.
+// For a type that is smaller than its register.
 template <class D, class N, class S>
 void narrow(Warp& warp, const Instr& instr, uint32_t mask) {
   const S* a = input<S>(warp, instr.a);
@@ -224,7 +225,7 @@ void narrow(Warp& warp, const Instr& instr, uint32_t mask) {
 }
 struct Truncate32 {
   SHOAL_INLINE static int32_t of(float a) {
-    // The conversion of the processor gives the least number for all that does not fit.
+    // The CPU's conversion returns the minimum for every value that does not fit.
     const float limited = a < -0x1p31f ? -0x1p31f : a;
     return limited >= 0x1p31f ? INT32_MAX : limited != limited ? 0 : static_cast<int32_t>(limited);
   }
@@ -234,7 +235,7 @@ struct FromHalf {
 };
 struct FromBf16 {
   SHOAL_INLINE static float of(uint16_t a) { return fromBf16(a); }
-};  // a NaN as it is
+};  // a NaN stays as it is
 struct ToHalf {
   SHOAL_INLINE static uint16_t of(float a) { return toHalf(static_cast<double>(a)); }
 };
@@ -290,7 +291,7 @@ Handler frequent(const Key& key) {
   return nullptr;
 }
 
-// Two floats to a pair; a becomes the upper half.
+// Converts two floats to a pair. a becomes the upper half.
 void convertPair(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);
   const float *a = input<float>(warp, instr.a), *b = input<float>(warp, instr.b);
@@ -310,7 +311,7 @@ void convertPair(Warp& warp, const Instr& instr, uint32_t mask) {
   });
 }
 
-// Floats of 8, 6 and 4 bits that are written. Those of fewer than 8 have no NaN.
+// Output formats of 8, 6 and 4 bits. Formats with fewer than 8 bits have no NaN.
 struct Tiny {
   int exponentBits, fractionBits;
   double largest;
@@ -354,16 +355,16 @@ SHOAL_INLINE float fromTiny(uint8_t bits, Type type) {
       asFloat(static_cast<uint32_t>((exponent == 0 ? 1 : exponent) - bias - of.fractionBits + 127) << 23);
   return (bits >> (of.exponentBits + of.fractionBits) & 1) != 0 ? -value : value;
 }
-// A power of two: the sign does not count. From bf16, which has the same exponents.
+// Converts a bf16 to a power of two. Both have the same exponents. The sign is ignored.
 SHOAL_INLINE uint8_t toScale(float value, Rounding rounding, bool isFinite) {
   const uint32_t bits = bitsOf(value) & 0x7fffffff;
   auto exponent = static_cast<uint8_t>(bits >> 23);
-  // Of subnormal numbers all but the least half are nearer to the next one.
+  // Rounding up a subnormal leads to the next power of two, except for its lower half.
   if (rounding == Rounding::rp && (bits & 0x7fffff) != 0 && bits > 0x00400000 && bits < 0x7f800000) ++exponent;
   return isFinite && bits <= 0x7f800000 && exponent == 0xff ? 0xfe : exponent;
 }
 
-// The two halves of what is converted, the upper one first in a.
+// Reads the two values to convert. The upper value is in a.
 SHOAL_INLINE void readPair(const Warp& warp, const Instr& instr, Type from, int lane, float& high, float& low) {
   if (from == Type::f32) {
     high = input<float>(warp, instr.a)[lane];
@@ -425,7 +426,7 @@ void toTensorFloat(Warp& warp, const Instr& instr, uint32_t mask) {
     to[lane] = result;
   });
 }
-// cvt.pack: two clamped numbers, above the bits of a third.
+// cvt.pack: two clamped values, followed by the bits of a third one.
 void convertPack(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);
   const int32_t *a = input<int32_t>(warp, instr.a), *b = input<int32_t>(warp, instr.b);

@@ -1,10 +1,10 @@
-// The loop for a key, in this build for one kind of processor.
+// Finds the loop for a key in this build, which is for one kind of CPU.
 #include "lanes.h"
 
 namespace shoal::ptx::SHOAL_LANES {
 
 #ifdef SHOAL_CHECK
-// Those that touch memory.
+// Memory instructions first.
 Handler find(const Key& key) {
   if (Handler found = findMemory(key)) return found;
   if (Handler found = findAtomic(key)) return found;

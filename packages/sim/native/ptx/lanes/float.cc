@@ -33,7 +33,7 @@ struct DivApproximate {
     return isHuge ? (__builtin_fabsf(a) == __builtin_inff() ? asFloat(0x7fffffff) : 0.0f * quotient) : quotient;
   }
 };
-// A number wins against a NaN unless NaN is asked for; -0 is less than +0.
+// A number wins over a NaN unless `isNanPassed`. -0 is less than +0.
 template <bool isMaximum, bool isNanPassed, class T>
 SHOAL_INLINE T extremeOf(T a, T b) {
   const bool isALess = a < b || (a == b && __builtin_signbit(a));
@@ -58,7 +58,7 @@ struct ReciprocalRoot {
   SHOAL_INLINE static float of(float a) { return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(a))); }
   SHOAL_INLINE static double of(double a) { return 1.0 / __builtin_sqrt(a); }
 };
-// An approximation in double works on the upper half of the number alone.
+// The approximate double instructions only use the upper word of the value.
 struct ReciprocalGross {
   SHOAL_INLINE static double of(double a) {
     return asDouble(bitsOf(1.0 / asDouble(bitsOf(a) >> 32 << 32)) >> 32 << 32);
@@ -114,7 +114,7 @@ template <class T, class G> struct Unary {
   static void run(Warp& w, const Instr& i, uint32_t m) { unary<T, T, G>(w, i, m); }
 };
 
-// Another rounding than the usual one is the processor's setting during the loop.
+// For other rounding modes, the loop runs with the CPU's rounding mode changed.
 template <class Loop, Rounding rounding>
 void rounded(Warp& warp, const Instr& instr, uint32_t mask) {
   RoundingScope scope(rounding);
@@ -191,7 +191,7 @@ void testProperty(Warp& warp, const Instr& instr, uint32_t mask) {
       case Property::infinite: is = __builtin_isinf(a[lane]); break;
       case Property::number: is = a[lane] == a[lane]; break;
       case Property::notANumber: is = a[lane] != a[lane]; break;
-      case Property::normal: is = __builtin_isnormal(a[lane]) || a[lane] == 0; break;  // zero, too
+      case Property::normal: is = __builtin_isnormal(a[lane]) || a[lane] == 0; break;  // zero counts, too
       case Property::subnormal: is = __builtin_isfinite(a[lane]) && !__builtin_isnormal(a[lane]) && a[lane] != 0; break;
     }
     result |= static_cast<uint32_t>(is) << lane;

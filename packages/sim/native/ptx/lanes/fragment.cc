@@ -1,5 +1,4 @@
-// Parts of matrices between memory and the lanes that hold them: ldmatrix, stmatrix, movmatrix, wmma.load and
-// wmma.store.
+// Matrix fragments, moved between memory and lanes: ldmatrix, stmatrix, movmatrix, wmma.load and wmma.store.
 #include "../matrix.h"
 #include "address.h"
 
@@ -7,8 +6,9 @@ namespace shoal::ptx::SHOAL_LANES {
 
 namespace {
 
-// Rows of eight times 16 bits, whose addresses lanes 8 i.. give for matrix i; each lane has two elements beside each
-// other, or, transposed, one above the other. a = the addresses, warp.operands[target...] = count registers.
+// Matrices of eight rows with eight 16-bit elements. Lanes 8i to 8i + 7 hold the row addresses of matrix i. Each lane
+// has two elements that are neighbours in a row, or, transposed, in a column. a = the addresses,
+// warp.operands[target...] = `count` registers.
 template <Space space, bool isStore, bool isTransposed>
 void rows(Warp& warp, const Instr& instr, uint32_t mask) {
   Range& range = warp.ranges[instr.slot];
@@ -38,7 +38,7 @@ void rows(Warp& warp, const Instr& instr, uint32_t mask) {
     }
   }
   if (isStore) return;
-  // The register of the address may be one of those that are loaded.
+  // Store after all loads, because an output register may also be the address.
   for (int index = 0; index < instr.count; ++index) {
     uint32_t* to = output<uint32_t>(warp, registers[index]);
     eachSet(mask, [&](int lane) { to[lane] = loaded[index][lane]; });
@@ -57,8 +57,8 @@ void transpose(Warp& warp, const Instr& instr, uint32_t mask) {
   eachSet(mask, [&](int lane) { to[lane] = moved[lane]; });
 }
 
-// a = the address of the matrix, b = elements from a row to the next (or a column). Elements smaller than a byte are
-// moved with the others of their word: those of a register lie beside each other in memory.
+// a = the address of the matrix, b = the stride between rows (or columns), in elements. Elements smaller than a byte
+// are moved as a whole word, because the elements of a register are adjacent in memory.
 template <Space space, bool isStore>
 void fragment(Warp& warp, const Instr& instr, uint32_t mask) {
   Range& range = warp.ranges[instr.slot];

@@ -18,7 +18,7 @@ struct Bf16 {
   SHOAL_INLINE static uint16_t to(double value) { return toBf16(value); }
 };
 
-// The exact result, or one that rounds like it: to odd, in a double.
+// Returns the exact sum, or a double rounded to odd, which later rounds like the exact sum.
 SHOAL_INLINE double addToOdd(double a, double b) {
   const double sum = a + b;
   const double part = sum - a;
@@ -70,12 +70,12 @@ template <class H> struct Tanh {
   static uint16_t of(uint16_t a) { return H::to(static_cast<double>(tanhf(H::from(a)))); }
 };
 
-// What becomes of the operands before, and of the result after. f16 alone has subnormal numbers that can be flushed:
+// The handling of operands before and of the result after the operation. Only subnormals of f16 can be flushed, because
 // bf16 has the exponents of f32.
 struct Around {
-  uint16_t subnormal;  // the bits of a subnormal number that stay
+  uint16_t subnormal;  // mask for the bits of a subnormal number
   uint16_t nan;
-  uint16_t negative;  // the bits of a negative number that stay
+  uint16_t negative;  // mask for the bits of a negative number
   uint16_t most;
 };
 template <class H>
@@ -97,7 +97,7 @@ SHOAL_INLINE uint16_t after(uint16_t r, const Around& with) {
 
 enum Arity { one, two, three };
 
-// Not inlined: one for all that is done around it, and for pairs, which are twice as many values.
+// Not inlined, so that all kinds of Around share one copy. Pairs use it too, as twice as many values.
 template <class H, class F, Arity arity>
 __attribute__((noinline)) void compute(const Warp& warp, const Instr& instr, const Around& with, uint16_t* to,
                                        int warps) {
@@ -122,7 +122,7 @@ __attribute__((noinline)) void put(Warp& warp, const Instr& instr, uint32_t mask
   each<D>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return from[lane]; });
 }
 
-// D: one value, or a pair.
+// D is the type of one value or of a pair.
 template <class D, class H, class F, Arity arity, bool isFlushed, bool isClamped, bool isRelu>
 void run(Warp& warp, const Instr& instr, uint32_t mask) {
   static constexpr Around with = around<H>(isFlushed, isClamped, isRelu);
@@ -169,7 +169,7 @@ template <template <class> class F>
 Handler sign(const Key& key) {
   const bool isPair = key.type == Type::f16x2 || key.type == Type::bf16x2;
   if (key.ftz) return form<Half, F<Half>, one, true, false, false>(isPair);
-  // The sign of a NaN stays.
+  // A NaN keeps its sign.
   return isPair ? unary<uint32_t, uint32_t, Pair<F<Half>>> : unary<uint16_t, uint16_t, F<Half>>;
 }
 

@@ -67,7 +67,7 @@ struct Mul24 {
 struct Sad {
   template <class T> static T of(T a, T b, T c) { return c + (a < b ? b - a : a - b); }
 };
-// What hardware gives for a division by zero.
+// Returns hardware's result for a division by zero.
 struct Divide {
   template <class T> static T of(T a, T b) {
     if (b == 0) return static_cast<T>(-1);
@@ -133,7 +133,7 @@ struct Dot2 {
   }
 };
 
-// A result that does not depend on the sign is computed without it.
+// For operations whose result does not depend on the sign: computed as unsigned.
 template <class F>
 Handler bitsBinary(Type type) {
   switch (bytesOf(type)) {
@@ -201,7 +201,7 @@ Handler mul24(Type type, bool isMad) {
                : binary<uint32_t, uint32_t, Mul24<isHigh, isSaturated>>;
 }
 
-// Arithmetic with the carry flag, which lies in the predicate d. For 32 and 64 bits.
+// Arithmetic with the carry flag, in the predicate d. For 32 and 64 bits.
 template <class T, class D, Op op, bool takes, bool gives>
 void withCarry(Warp& warp, const Instr& instr, uint32_t mask) {
   const T *a = input<T>(warp, instr.a), *b = input<T>(warp, instr.b);
@@ -229,7 +229,7 @@ Handler carry(uint8_t extra) {
                       : withCarry<T, D, op, false, true>;
 }
 
-// The high half of a signed product differs.
+// The high half of a signed product needs signed arithmetic.
 template <bool takes, bool gives>
 void signedMadHighCarry(Warp& warp, const Instr& instr, uint32_t mask) {
   const int32_t *a = input<int32_t>(warp, instr.a), *b = input<int32_t>(warp, instr.b),

@@ -1,6 +1,6 @@
-// Loops over the lanes of a warp. The files here are built several times, for different processors: SHOAL_LANES is the
-// namespace of the build. Nothing of the standard library's templates may be used: the linker would keep one copy of
-// them, perhaps one that this processor cannot run.
+// Loops over the lanes of a warp. These files are compiled several times, for different CPUs; SHOAL_LANES is the
+// namespace of the build. They must not use templates of the standard library: the linker would keep one copy of a
+// template, possibly one that this CPU cannot run.
 #pragma once
 
 #include <stdint.h>
@@ -34,8 +34,8 @@ SHOAL_INLINE void setPredicate(Warp& warp, uint32_t operand, uint32_t mask, uint
   *to = (*to & ~mask) | (value & mask);
 }
 
-// Lanes that have exited may be overwritten, so a loop over all lanes is right whenever all living ones take part.
-// Registers of one size overlap wholly or not at all.
+// Lanes that have exited may be overwritten. So a loop over all 32 lanes is correct if all live lanes take part.
+// Registers of one size either are equal or do not overlap.
 template <class D, class F>
 SHOAL_INLINE void each(Warp& warp, uint32_t operand, uint32_t mask, F&& of) {
   D* to = output<D>(warp, operand);
@@ -48,7 +48,7 @@ SHOAL_INLINE void each(Warp& warp, uint32_t operand, uint32_t mask, F&& of) {
   }
 }
 
-// For what is dear, or must not be computed for other lanes.
+// For expensive work, or work that must not run for other lanes.
 template <class F>
 SHOAL_INLINE void eachSet(uint32_t mask, F&& of) {
   for (; mask != 0; mask &= mask - 1) of(__builtin_ctz(mask));

@@ -1,8 +1,8 @@
-// Products of matrices that the lanes of a warp hold together: mma and wmma. Sums of floats are as the published models
-// of Hopper's units have them: sixteen products (of tf32 eight) and the sum so far are aligned to the greatest exponent
-// among them, what lies more than 25 bits below it is cut off, and what comes out is cut to f32, or rounded to the
-// nearest f16. An H200 gives the same bits. What its units do not have (8 bits, quads) is put together from others, as
-// its compiler does it.
+// Products of matrices that the lanes of a warp hold together: mma and wmma. Sums of floats follow the published models
+// of Hopper's tensor cores. Sixteen products (eight of tf32) and the previous sum are aligned to their greatest
+// exponent. Bits more than 25 below it are cut off. The result is truncated to f32, or rounded to the nearest f16. An
+// H200 computes the same bits. Operations that its tensor cores lack (8-bit floats, quads) are composed of others, as
+// its compiler does.
 #include <math.h>
 
 #include "../matrix.h"
@@ -28,7 +28,7 @@ struct Matrices {
     a = static_cast<Type>(words[matrixTypeA]), b = static_cast<Type>(words[matrixTypeB]);
     c = static_cast<Type>(words[matrixTypeC]), d = static_cast<Type>(words[matrixTypeD]);
     flags = words[matrixFlags];
-    // Quads of lanes have a product each: a quarter of the warp's registers.
+    // Each quad of lanes has its own product, with a quarter of the warp's registers.
     const int lanes = (flags & matrixIsQuads) != 0 ? 8 : kLanes;
     aCount = m * k / (lanes * perRegister(a)), bCount = k * n / (lanes * perRegister(b));
     cCount = m * n / (lanes * perRegister(c)), dCount = m * n / (lanes * perRegister(d));
@@ -58,12 +58,12 @@ SHOAL_INLINE int32_t integerOf(uint32_t word, int part) {
   }
 }
 
-// An operand's matrix, row by row.
+// Collects the matrix of an operand in row-major order.
 template <Type type, class T>
 void gather(const Warp& warp, const uint32_t* registers, int count, Role role, int rows, int columns, T* to) {
   constexpr int per = perRegister(type);
   const int down = role == Role::right ? 1 : columns,
-            inner = role == Role::right ? columns : 1;  // steps of a lane's group and of its place in it
+            inner = role == Role::right ? columns : 1;  // distances between lane groups, and between lanes of a group
   for (int index = 0; index < count; ++index) {
     const uint32_t* from = input<uint32_t>(warp, registers[index]);
     const Place start = placeOf(role, rows, columns, per, index, 0, 0);
@@ -81,7 +81,7 @@ void gather(const Warp& warp, const uint32_t* registers, int count, Role role, i
   }
 }
 
-// One product of quads of lanes, as Volta's: lanes 4 quad.. and 16 + 4 quad...
+// Positions in the product of a quad, as on Volta. The quad consists of lanes 4 * quad + 0 to 3, and those plus 16.
 Place quadPlace(Role role, int bits, bool isSideways, int lane, int element) {
   const int upper = lane >= 16 ? 4 : 0, within = lane & 3;
   if (role == Role::sum) {
@@ -93,7 +93,7 @@ Place quadPlace(Role role, int bits, bool isSideways, int lane, int element) {
 }
 int quadLane(int quad, int index) { return 4 * quad + (index & 3) + (index >> 2) * 16; }
 
-// Every lane's elements of the sums that are read or written, and where they lie row by row.
+// Calls `of` for every lane's elements of the sums, with their row-major index.
 template <class F>
 SHOAL_INLINE void eachSum(const Matrices& all, int quad, int count, int per, F&& of) {
   for (int index = 0; index < count; ++index) {
@@ -144,7 +144,7 @@ bool areFinite(const float* values, int count) {
   return all == 0;
 }
 
-// Eight columns side by side.
+// Vectors of eight neighbouring columns.
 using Ints = int32_t __attribute__((vector_size(32)));
 using Longs = int64_t __attribute__((vector_size(64)));
 using Floats = float __attribute__((vector_size(32)));
@@ -161,8 +161,8 @@ SHOAL_INLINE void readColumns(V& to, const T* from) {
   memcpy(&to, from, sizeof to);
 }
 
-// T holds the products without rounding: of 11 bits and 5 of exponent a float does, of others a double. `least` is the
-// least exponent of their type.
+// T holds each product without rounding: float for inputs with 11 bits of precision and 5 of exponent, double for
+// others. `least` is the smallest exponent of the inputs.
 template <class T>
 void addProducts(int m, int n, int k, int together, int least, bool isHalfSum, const float* a, const float* b,
                  float* sums) {
@@ -193,7 +193,8 @@ void addProducts(int m, int n, int k, int together, int least, bool isHalfSum, c
           exponent += exponentsA[row * k + at];
           greatest = exponent > greatest ? exponent : greatest;
         }
-        // Where nothing is to be scaled, by anything that can be written; what is not finite is made afterwards.
+        // Clamp the scale to exponents that T can represent. A smaller exponent means that there is nothing to scale.
+        // Sums that are not finite are computed below.
         constexpr int lowest = isNarrow ? -100 : -300, highest = isNarrow ? 150 : 600;
         Ints limited = greatest < lowest ? Ints{} + lowest : greatest;
         limited = kKept - (limited > highest ? Ints{} + highest : limited);
@@ -217,7 +218,7 @@ void addProducts(int m, int n, int k, int together, int least, bool isHalfSum, c
         if (isHalfSum) {
           for (int column = 0; column < kWide; ++column) sum[column] = fromHalf(toHalf(exact[column]));
         } else {
-          // Towards zero; what is beyond all floats is infinite.
+          // Truncate towards zero. A value above all floats becomes infinite.
           const Longs bits = reinterpret_cast<Longs>(exact), noSign = Longs{} + INT64_MAX;
           Ints near = reinterpret_cast<Ints>(
               __builtin_convertvector(reinterpret_cast<Doubles>(bits & ~int64_t{0x1fffffff}), Floats));
@@ -239,8 +240,8 @@ void addProducts(int m, int n, int k, int together, int least, bool isHalfSum, c
   }
 }
 
-// Of 8 bits: as f16, the products of the even pairs of a row's elements first and then those of the odd, from nothing;
-// the sum so far is added at the end, in its own type.
+// 8-bit floats are multiplied as f16. The products of the even pairs of a row are added first, then those of the odd
+// pairs, starting at zero. The previous sum is added at the end, in its own type.
 void addProductsOfEights(int m, int n, int k, bool isHalfSum, const float* a, const float* b, float* sums) {
   float orderedA[kMost], orderedB[kMost], products[kMost] = {};
   for (int to = 0; to < k; ++to) {
@@ -255,7 +256,7 @@ void addProductsOfEights(int m, int n, int k, bool isHalfSum, const float* a, co
   }
 }
 
-// Of quads no unit has them any more: they are computed by single lanes, in f32.
+// Tensor cores do not support quads any more. Single lanes compute them in f32.
 void addProductsOfQuad(int m, int n, bool isHalfSum, const float* a, const float* b, float* sums) {
   for (int row = 0; row < m; ++row) {
     const float* x = a + row * 4;
@@ -314,7 +315,7 @@ void multiplyFloats(Warp& warp, const Instr& instr, uint32_t mask) {
   }
 }
 
-// Fused, one product after the other.
+// Fused multiply-adds, one product after the other.
 void multiplyDoubles(Warp& warp, const Instr& instr, uint32_t mask) {
   const Matrices all(warp, instr);
   double a[256], b[256], sums[256];
@@ -359,7 +360,7 @@ void gatherIntegers(const Warp& warp, const Matrices& all, Role role, int32_t* t
   }
 }
 
-// Single bits stay in words: what is counted are those of a word of each.
+// Single bits stay packed in words, and a product counts the common bits of two words.
 template <bool isBits>
 void multiplyIntegers(Warp& warp, const Instr& instr, uint32_t mask) {
   const Matrices all(warp, instr);

@@ -1,4 +1,4 @@
-// ld and st, of single values and of vectors.
+// ld and st, for single values and vectors.
 #include "address.h"
 
 namespace shoal::ptx::SHOAL_LANES {
@@ -18,7 +18,7 @@ SHOAL_INLINE R extended(M value) {
   else return static_cast<R>(value);
 }
 
-// The bytes of a vector, `stride` apart for each lane.
+// Loads a vector for each lane; the lanes are `stride` bytes apart.
 template <Space space>
 __attribute__((noinline)) void fetch(Warp& warp, const Instr& instr, uint32_t mask, unsigned size, uint8_t* values,
                                      unsigned stride) {
@@ -41,7 +41,7 @@ template <class R, class M>
 __attribute__((noinline)) void loadVector(Warp& warp, const Instr& instr, uint32_t mask,
                                           decltype(fetch<Space::generic>)* fetchFrom) {
   const uint32_t* registers = warp.operands + instr.target;
-  // An address register may be one of those that are loaded.
+  // Store after all loads, because an output register may also be the address.
   M values[kLanes][8];
   fetchFrom(warp, instr, mask, sizeof(M) * instr.count, reinterpret_cast<uint8_t*>(values), sizeof values[0]);
   for (unsigned index = 0; index < instr.count; ++index) {
@@ -66,7 +66,8 @@ __attribute__((noinline)) void storeVector(Warp& warp, const Instr& instr, uint3
   deliverTo(warp, instr, mask, sizeof(M) * instr.count, reinterpret_cast<const uint8_t*>(values), sizeof values[0]);
 }
 
-// M in memory, R in the register. a is the address; the registers are to, or warp.operands[target...].
+// M is the type in memory, R the type of the register. a is the address; the registers are `to` or
+// warp.operands[target...].
 template <class R, class M, Space space>
 void load(Warp& warp, const Instr& instr, uint32_t mask) {
   if (instr.count == 1) {
@@ -106,7 +107,7 @@ void store(Warp& warp, const Instr& instr, uint32_t mask) {
   storeVector<R, M>(warp, instr, mask, deliver<space>);
 }
 
-// A parameter of the kernel at a fixed place: the same for all lanes.
+// A kernel parameter at a fixed offset has the same value for all lanes.
 template <class R, class M>
 void loadParam(Warp& warp, const Instr& instr, uint32_t mask) {
   for (unsigned index = 0; index < instr.count; ++index) {
@@ -122,7 +123,7 @@ void loadParam(Warp& warp, const Instr& instr, uint32_t mask) {
 template <class R, class M, Space space>
 Handler byDirection(const Key& key) {
   if (key.op == Op::load) return load<R, M, space>;
-  // Nothing is extended on the way to memory.
+  // Stores never extend, so signed types need no loop.
   if constexpr (isSignedValue<M>) return nullptr;
   else return store<R, M, space>;
 }
@@ -138,7 +139,7 @@ Handler bySpace(const Key& key) {
   }
 }
 
-// Bytes in the register, for each type in memory.
+// Selects by the register's size, for each type in memory.
 template <class M>
 Handler byRegister(const Key& key) {
   switch (key.extra) {

@@ -1,4 +1,4 @@
-// mov and its kin: copies, packing and unpacking, special registers, addresses of windows.
+// mov and related instructions: copies, packing and unpacking, special registers, addresses of windows.
 #include "lanes.h"
 
 namespace shoal::ptx::SHOAL_LANES {
@@ -14,8 +14,8 @@ struct Wide {
   uint64_t low, high;
 };
 
-// Operands in warp.operands[target...]: `count` parts, P of each; a part of ~0 is none. Those of one byte have
-// registers of two.
+// warp.operands[target...] has `count` parts of type P; ~0 is a missing part. A one-byte part takes two bytes in a
+// register.
 template <class P> struct LaneOf {
   using Type = P;
 };
@@ -103,7 +103,7 @@ void mapRank(Warp& warp, const Instr& instr, uint32_t mask) {
   });
 }
 
-// b is the own rank.
+// b is the rank of this block.
 template <class T>
 void rankOf(Warp& warp, const Instr& instr, uint32_t mask) {
   const T* a = input<T>(warp, instr.a);

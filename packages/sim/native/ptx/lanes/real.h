@@ -1,4 +1,4 @@
-// Floating point as the device has it: subnormal numbers flushed where that is asked for, results clamped, one NaN.
+// The device's floating point: subnormals flushed if requested, results clamped, a single NaN.
 #pragma once
 
 #include <fenv.h>
@@ -38,15 +38,14 @@ SHOAL_INLINE float oneNan(float value) { return value != value ? asFloat(0x7ffff
 SHOAL_INLINE float clamped(float value) { return value > 0 ? (value < 1 ? value : 1.0f) : 0.0f; }
 SHOAL_INLINE double clamped(double value) { return value > 0 ? (value < 1 ? value : 1.0) : 0.0; }
 
-// 16-bit floats are computed in float: its 24 bits are more than twice theirs and two, so rounding twice is rounding
-// once.
+// fp16 and bf16 are computed in float. Since 24 ≥ 2·11 + 2, rounding to float and then to 16 bits is correctly rounded.
 SHOAL_INLINE float fromHalf(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16, size = static_cast<uint32_t>(half & 0x7fff) << 13;
   const uint32_t finite = bitsOf(asFloat(size) * 0x1p112f);
   return asFloat(sign | ((half & 0x7c00) == 0x7c00 ? size | 0x7f800000 : finite));
 }
 
-// The value between two neighbours that a rounding picks; `above` and `half` describe what is cut off.
+// Returns 1 if the value rounds up. `rest` is the cut-off part, `half` is half a unit.
 SHOAL_INLINE uint32_t roundUp(Rounding rounding, bool isNegative, bool isOdd, uint64_t rest, uint64_t half) {
   if (rest == 0) return 0;
   switch (rounding) {
@@ -58,7 +57,7 @@ SHOAL_INLINE uint32_t roundUp(Rounding rounding, bool isNegative, bool isOdd, ui
   }
 }
 
-// From a double, which holds every float and every product of two of them exactly.
+// Converts from a double, which exactly holds every float and every product of two floats.
 SHOAL_INLINE uint16_t toSmall(double value, Rounding rounding, int exponentBits, int fractionBits, bool isFinite) {
   const uint64_t bits = bitsOf(value);
   const bool isNegative = bits >> 63 != 0;
@@ -69,7 +68,7 @@ SHOAL_INLINE uint16_t toSmall(double value, Rounding rounding, int exponentBits,
   if ((bits << 1) == 0) return static_cast<uint16_t>(sign);
   const int exponent = static_cast<int>(bits >> 52 & 0x7ff) - 1023;
   if (exponent == 1024) return static_cast<uint16_t>(sign | (isFinite ? infinity - 1 : infinity));
-  if (exponent == -1023) {  // a subnormal double is far below
+  if (exponent == -1023) {  // a subnormal double is far below the smallest 16-bit value
     const bool isUp = (rounding == Rounding::rp && !isNegative) || (rounding == Rounding::rm && isNegative);
     return static_cast<uint16_t>(sign | (isUp ? 1 : 0));
   }
@@ -106,7 +105,7 @@ SHOAL_INLINE uint16_t toBf16(double value, Rounding rounding = Rounding::rn) {
   return toSmall(value, rounding, 8, 7, false);
 }
 
-// Floats of 8 bits: e4m3 has no infinity and one NaN for each sign.
+// 8-bit floats. e4m3 has no infinity, and one NaN per sign.
 SHOAL_INLINE float fromEight(uint8_t bits, bool isE4m3) {
   const int fractionBits = isE4m3 ? 3 : 2, bias = isE4m3 ? 7 : 15;
   const int exponent = (bits & 0x7f) >> fractionBits, fraction = bits & ((1 << fractionBits) - 1);
@@ -121,7 +120,7 @@ SHOAL_INLINE float fromEight(uint8_t bits, bool isE4m3) {
   return (bits & 0x80) != 0 ? -value : value;
 }
 
-// The processor's rounding, for as long as this lives.
+// Changes the CPU's rounding mode while this object lives.
 class RoundingScope {
  public:
   explicit RoundingScope(Rounding rounding) : previous_(fegetround()) {

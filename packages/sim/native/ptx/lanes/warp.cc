@@ -1,4 +1,4 @@
-// What the lanes of a warp do together: shuffles, votes, matches, reductions.
+// Warp-wide operations: shuffles, votes, matches, reductions.
 #include "lanes.h"
 
 namespace shoal::ptx::SHOAL_LANES {
@@ -34,7 +34,7 @@ void shuffle(Warp& warp, const Instr& instr, uint32_t mask) {
   if (instr.d != kNoOperand) setPredicate(warp, instr.d, mask, inRange);
 }
 
-// to = d, a = the predicate, b = members or none; extra bit 0: the predicate is negated.
+// to = d, a = the predicate, b = members or none; bit 0 of extra: the predicate is negated.
 template <VoteMode mode>
 void vote(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint32_t is = inputPredicate(warp, instr.a) ^ ((instr.negated & 1) != 0 ? ~0u : 0);
@@ -101,7 +101,7 @@ void redux(Warp& warp, const Instr& instr, uint32_t mask) {
   eachSet(mask, [&](int lane) { to[lane] = results[lane]; });
 }
 
-// Of floats; c: 1 of absolute values, 2 a NaN passes.
+// For floats; c: 1 = absolute values, 2 = pass a NaN.
 template <bool isMaximum>
 void reduxFloat(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint32_t *a = input<uint32_t>(warp, instr.a), *members = input<uint32_t>(warp, instr.b);
