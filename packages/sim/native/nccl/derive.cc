@@ -16,7 +16,7 @@ namespace {
 
 enum class Derivation : uint32_t { split = 1, shrink = 2, grow = 3 };
 
-// What each rank tells the other ranks about the new communicator.
+// A rank's message to the other ranks about the new communicator.
 struct DeriveRequest {
   Derivation kind;
   int32_t color, key;

@@ -20,7 +20,7 @@ struct RendezvousEntry {
 constexpr size_t kMaxEntries = 256;
 constexpr size_t kRendezvousBytes = kMaxEntries * sizeof(RendezvousEntry);
 
-// What another process needs to open a rendezvous.
+// The information that another process needs to open a rendezvous.
 struct RendezvousAddress {
   int32_t process;
   int32_t descriptor;

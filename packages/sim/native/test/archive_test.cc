@@ -1,5 +1,4 @@
-// Device code in object files of the host and in archives of them, which the linker takes: what is needed, from where
-// it is.
+// Linking device code from host object files and archives: the linker takes only what is needed.
 #include <elf.h>
 
 #include <functional>
@@ -14,7 +13,7 @@ void append(std::string& to, T value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// A fat binary with PTX that is not compressed.
+// An uncompressed fat binary with PTX.
 std::string fatbin(const std::string& ptx) {
   std::string entry;
   append<uint16_t>(entry, 1);
@@ -32,7 +31,7 @@ std::string fatbin(const std::string& ptx) {
   return made + entry + text;
 }
 
-// An object of the host with one section of that name.
+// A host object file with one section of this name.
 std::string object(const std::string& name, const std::string& content) {
   const std::string names = std::string("\0.shstrtab\0", 11) + name + '\0';
   Elf64_Ehdr header = {};
@@ -66,8 +65,8 @@ std::string archive(const std::vector<std::pair<std::string, std::string>>& memb
 }
 
 const std::string kHead = ".version 7.0\n.target sm_70\n.address_size 64\n";
-// Calls what the first member has, which calls what the second has; a third one that has the same name as the kernel
-// stays out.
+// The kernel calls a function of the first member, which uses the second member. A third member, which defines the same
+// kernel, must not be linked.
 const std::string kKernel =
     kHead +
     ".extern .func (.param .b32 r) times(.param .b32 a);\n.extern .const .align 4 .b8 settings[8];\n"
@@ -87,7 +86,7 @@ struct Input {
   std::string bytes;
 };
 
-// Links, and runs the kernel that comes out of it.
+// Links the inputs and runs the resulting kernel.
 CUresult link(const std::vector<Input>& inputs, uint32_t& result, std::string& log) {
   char text[400] = "";
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -135,7 +134,7 @@ TEST(members_of_an_archive_come_where_they_are_needed) {
   result = 0;
   OK(link({{CU_JIT_INPUT_LIBRARY, library}, {CU_JIT_INPUT_PTX, kKernel}}, result, log));
   EQUAL(result, 42u);
-  // What nobody has is named.
+  // The error names the undefined symbol.
   const CUresult status =
       link({{CU_JIT_INPUT_PTX, kKernel},
             {CU_JIT_INPUT_LIBRARY, archive({{"factor.o", object("__nv_relfatbin", fatbin(kFactor))}})}},
@@ -148,14 +147,14 @@ TEST(objects_are_linked_whole) {
   check::Primary primary;
   uint32_t result = 0;
   std::string log;
-  // Two fat binaries in one section, as of two sources.
+  // Two fat binaries in one section, like those of two source files.
   std::string both = fatbin(kTimes);
   both.append(8, '\0');
   both += fatbin(kFactor);
   OK(link({{CU_JIT_INPUT_OBJECT, object("__nv_relfatbin", both)}, {CU_JIT_INPUT_PTX, kKernel}}, result, log));
   EQUAL(result, 42u);
   EQUAL(link({{CU_JIT_INPUT_OBJECT, object(".text", "nothing")}}, result, log), CUDA_ERROR_INVALID_IMAGE);
-  // An object has what it has, whether it is needed or not.
+  // Unlike an archive member, an object is always linked.
   CHECK(link({{CU_JIT_INPUT_OBJECT, object(".nv_fatbin", fatbin(kOther))},
               {CU_JIT_INPUT_OBJECT, object("__nv_relfatbin", both)},
               {CU_JIT_INPUT_PTX, kKernel}},
@@ -168,7 +167,7 @@ TEST(broken_archives_are_refused) {
       {{"times.o", object("__nv_relfatbin", fatbin(kTimes))}, {"factor.o", object("__nv_relfatbin", fatbin(kFactor))}});
   uint32_t result = 0;
   std::string log;
-  // Cut off anywhere it has too little, which is told when it is added or when something is missing.
+  // A truncated library always fails, either when it is added or because something is missing.
   for (size_t length = 8; length < library.size(); length += 3)
     CHECK(link({{CU_JIT_INPUT_PTX, kKernel}, {CU_JIT_INPUT_LIBRARY, library.substr(0, length)}}, result, log) !=
           CUDA_SUCCESS);
@@ -177,7 +176,7 @@ TEST(broken_archives_are_refused) {
     std::string broken = library;
     for (unsigned change = random() % 4 + 1; change != 0; --change)
       broken[random() % broken.size()] = static_cast<char>(random());
-    // Whatever comes of it, the process goes on; a kernel that was changed may do anything, and is not run.
+    // Any status is fine if the process survives. Do not run the kernel: a changed kernel may do anything.
     CUlinkState state = nullptr;
     OK(cuLinkCreate_v2(0, nullptr, nullptr, &state));
     void* image = nullptr;

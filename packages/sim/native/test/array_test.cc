@@ -1,4 +1,4 @@
-// Arrays by the driver's own functions: copies of rows, descriptors, ends, and what is refused.
+// Arrays through the driver's functions: copies of rows, descriptors, destruction, and invalid arguments.
 #include <thread>
 
 #include "check.h"
@@ -109,7 +109,7 @@ TEST(parts_go_with_the_whole) {
   const CUDA_ARRAY3D_DESCRIPTOR wanted{8, 8, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
   CUmipmappedArray mipmapped = nullptr;
   CUarray level = nullptr;
-  OK(cuMipmappedArrayCreate(&mipmapped, &wanted, 9));  // four, which is all there can be
+  OK(cuMipmappedArrayCreate(&mipmapped, &wanted, 9));  // clamped to four, the maximum
   EQUAL(cuMipmappedArrayGetLevel(&level, mipmapped, 4), CUDA_ERROR_INVALID_VALUE);
   OK(cuMipmappedArrayGetLevel(&level, mipmapped, 3));
   EQUAL(cuArrayDestroy(level), CUDA_ERROR_INVALID_HANDLE);
@@ -142,7 +142,7 @@ TEST(a_context_takes_arrays_and_textures_along) {
 
 namespace {
 
-// Memory for arrays, and a sparse array of two by two tiles of bytes.
+// Physical memory, and a sparse byte array of two by two tiles.
 struct Sparse {
   Sparse() {
     CUmemAllocationProp wanted{};
@@ -165,7 +165,7 @@ struct Sparse {
     cuArrayDestroy(array);
     cuMemRelease(pool);
   }
-  // The answer to a mapping that differs in one thing.
+  // Changes one field of a valid mapping and returns the status.
   template <class Change>
   CUresult with(Change&& change, CUstream stream = nullptr) {
     CUarrayMapInfo other = info;
@@ -215,7 +215,7 @@ TEST(mappings_of_arrays_are_checked) {
   OK(cuStreamDestroy_v2(stream));
 }
 
-// Copies in other streams meanwhile find the memory, or none; nothing else.
+// Copies in other streams find either the mapped memory or none.
 TEST(memory_is_mapped_while_copies_are_under_way) {
   Primary primary;
   Sparse sparse;

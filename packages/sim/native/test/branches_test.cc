@@ -1,4 +1,4 @@
-// Graphs with many parallel branches: few threads carry them out, and what waits never keeps the others from running.
+// Graphs with many parallel branches: few threads run them, and waiting branches never block the others.
 #include <dirent.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ size_t countThreads() {
   return count;
 }
 
-// A graph, its executable and the threads that there were at most while it ran.
+// A graph, its executable, and the maximum number of threads while it ran.
 class Running {
  public:
   CUgraph graph = nullptr;
@@ -66,7 +66,7 @@ struct Meeting {
   }
 };
 
-// A kernel of one thread that counts itself in and spins until all are there.
+// A kernel of one thread that increments a counter and spins until all kernels have done so.
 const char kMeet[] = R"(.version 8.0
 .target sm_90
 .address_size 64
@@ -170,7 +170,7 @@ TEST(branches_that_wait_for_words_leave_room_for_the_one_that_writes_them) {
   const CUdeviceptr words = check::memory(branches * 4);
   OK(cuMemsetD32_v2(words, 0, branches));
   Running running;
-  // Each waits for the word that the next one writes, so nothing ends before the last branch has run.
+  // Each branch waits for the word that the next one writes, so no branch completes before the last one has run.
   for (unsigned branch = 0; branch < branches; ++branch) {
     CUstreamBatchMemOpParams operations[2] = {};
     operations[0].waitValue = {
@@ -191,7 +191,7 @@ TEST(branches_that_wait_for_words_leave_room_for_the_one_that_writes_them) {
 
 TEST(branches_keep_the_order_of_their_edges) {
   Primary primary;
-  // A ladder: each rung waits for both ends of the one before.
+  // A ladder: each rung depends on both ends of the previous rung.
   static std::atomic<int> errors, done;
   errors = done = 0;
   struct Rung {
@@ -226,7 +226,7 @@ TEST(threads_of_branches_end_when_there_is_no_work) {
   meeting.expected = 20;
   Running running;
   for (int branch = 0; branch < meeting.expected; ++branch) running.host(&Meeting::arrive, &meeting);
-  // Streams that other tests destroyed end their threads, and so do branches that other tests had.
+  // Wait for threads of earlier tests to end: those of destroyed streams and of branches.
   const auto settles = [](size_t most) {
     for (int turn = 0; turn < 20000 && countThreads() > most; ++turn) usleep(1000);
     return countThreads() <= most;
@@ -235,7 +235,7 @@ TEST(threads_of_branches_end_when_there_is_no_work) {
   running.launch();
   running.wait();
   CHECK(running.mostThreads >= 20);
-  CHECK(settles(3));  // the stream's own is left
+  CHECK(settles(3));  // the stream's own thread remains
 }
 
 TEST(nested_moves_take_time_in_proportion_and_have_an_end) {
@@ -256,15 +256,15 @@ TEST(nested_moves_take_time_in_proportion_and_have_an_end) {
     return made;
   };
   CUgraph inner = create();
-  const clock_t start = clock();  // of the processor: the machine may be busy
+  const clock_t start = clock();  // CPU time, because the machine may be busy
   for (int depth = 1; depth < deepest; ++depth) {
     CUgraph outer = create();
     OK(put(inner, outer));
     inner = outer;
   }
-  // Minutes, if each move looked at all graphs inside.
+  // It would take minutes if each move visited all nested graphs.
   CHECK(clock() - start < 20 * CLOCKS_PER_SEC);
-  // Deeper, what looks at a graph would call itself until the stack is full.
+  // A deeper graph would overflow the stack, because many operations recurse over nested graphs.
   CUgraph outer = create();
   EQUAL(put(inner, outer), CUDA_ERROR_NOT_SUPPORTED);
   EQUAL(put(inner, outer, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE), CUDA_ERROR_NOT_SUPPORTED);
@@ -279,7 +279,7 @@ TEST(nested_moves_take_time_in_proportion_and_have_an_end) {
   OK(cuStreamDestroy_v2(stream));
 }
 
-// What is counted of graphs inside follows them: where they are put, changed and removed.
+// The counts of nested graphs stay correct when nested graphs are added, changed and removed.
 TEST(graphs_know_the_memory_of_graphs_inside) {
   Primary primary;
   const auto create = [] {
@@ -319,7 +319,7 @@ TEST(graphs_know_the_memory_of_graphs_inside) {
   CHECK(isCloneable(outer));
   OK(put(middle, outer, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &node));
   CHECK(!isCloneable(outer));
-  // A graph of another that is changed by way of its handle.
+  // A nested graph that is changed through its own handle.
   CUgraph plain = create(), whole = create(), part = nullptr;
   OK(put(plain, whole, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE, &kept));
   OK(cuGraphChildGraphNodeGetGraph(kept, &part));

@@ -1,4 +1,4 @@
-// A small test frame: tests register themselves, run one after the other, and the report ends in a count.
+// A small test framework. Tests register themselves and run one after the other; the report ends with a count.
 #pragma once
 
 #include <unistd.h>
@@ -41,10 +41,10 @@ struct Skip : std::exception {
   const char* what() const noexcept override { return reason; }
 };
 
-// Whether the driver is that of a GPU: tooling/gpu builds some of the tests against it.
+// True if the driver is that of a GPU. tooling/gpu builds some of the tests against it.
 inline bool isOnHardware() { return getenv("SHOAL_TEST_HARDWARE") != nullptr; }
 
-// For what is otherwise there: the words of errors, what is refused, instructions of later GPUs.
+// Skips what differs on hardware: texts of errors, refused calls, instructions of later GPUs.
 inline void softwareOnly(const char* why) {
   if (isOnHardware()) throw Skip(why);
 }
@@ -61,7 +61,7 @@ void equal(const char* file, int line, const char* text, const Left& left, const
            std::to_string(static_cast<long long>(right)));
 }
 
-// Programs that start themselves again, as another rank say, set this; it gets the arguments behind "--child".
+// Set by programs that start themselves again, for example as another rank. Gets the arguments after "--child".
 inline int (*child)(int count, char** arguments) = nullptr;
 
 inline int run(int count, char** arguments) {
@@ -91,7 +91,7 @@ inline int run(int count, char** arguments) {
   return failed == 0 && passed > 0 ? 0 : 1;
 }
 
-// The primary context of a device, made current; given back and set to none at the end of the scope.
+// Makes the primary context of a device current. The end of the scope releases it and leaves no context current.
 class Primary {
  public:
   explicit Primary(int device = 0) : device_(device) {

@@ -1,4 +1,4 @@
-// Graphs in graphs, copied and moved, and graphs with memory, of which there is one executable graph: as on an H200.
+// Child graphs, cloned and moved, and graphs with memory, which allow only one executable graph. All as on an H200.
 #include "check.h"
 
 using check::Primary;
@@ -33,7 +33,7 @@ CUDA_MEMCPY3D copyOfWord(CUdeviceptr to, CUdeviceptr from) {
   return copy;
 }
 
-// Allocates, takes over a word, copies it out and frees.
+// A graph that allocates memory, copies a word in and out, and frees the memory.
 CUgraph withMemory(CUdeviceptr in = 0, CUdeviceptr out = 0, size_t bytes = 4096) {
   CUgraph graph = create();
   auto wanted = wantMemory(bytes);
@@ -117,7 +117,7 @@ TEST(a_graph_with_memory_has_one_executable_graph_at_a_time) {
   OK(cuGraphExecDestroy(exec));
   OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
 
-  // Once updated, it is the other one's.
+  // After the update, the executable belongs to the other graph.
   CUgraphExecUpdateResultInfo info{};
   OK(cuGraphExecUpdate_v2(exec, other, &info));
   EQUAL(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
@@ -136,7 +136,7 @@ TEST(a_graph_with_memory_has_one_executable_graph_at_a_time) {
   OK(cuGraphDestroy(graph));
   OK(cuGraphDestroy(other));
 
-  // Fills stay at their memory.
+  // An update cannot move a fill to other memory.
   CUgraphNode filling = nullptr;
   for (CUgraph* made : {&graph, &other}) {
     *made = create();
@@ -159,7 +159,7 @@ TEST(a_graph_with_memory_has_one_executable_graph_at_a_time) {
   OK(cuGraphDestroy(graph));
   OK(cuGraphDestroy(other));
 
-  // One without memory has as many as one likes.
+  // A graph without memory allows any number of executables.
   graph = create();
   addEmpty(graph);
   OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -256,7 +256,7 @@ TEST(conditions_are_not_moved_and_bodies_not_copied) {
   EQUAL(cuGraphInstantiateWithFlags(&second, graph, 0), CUDA_ERROR_NOT_SUPPORTED);
   OK(cuGraphExecDestroy(exec));
 
-  // A handle that no node uses, in a graph inside.
+  // A nested graph has a handle that no node uses.
   CUgraph inner = create();
   OK(addChild(parent, inner, kMove, &other));
   OK(cuGraphConditionalHandleCreate(&wanted.conditional.handle, inner, context, 0, 1));
@@ -284,7 +284,7 @@ TEST(a_child_graph_is_replaced_by_a_copy_of_another) {
   OK(cuGraphNodeSetParams(node, &wanted));
   EQUAL(countNodes(childOf(node)), 2);
   EQUAL(childOf(node) == unlike, false);
-  // What was moved there is gone.
+  // The moved graph was destroyed with its parent.
   EQUAL(cuGraphAddEmptyNode(&node, child, nullptr, 0), CUDA_ERROR_INVALID_VALUE);
   OK(cuGraphExecDestroy(exec));
   for (CUgraph graph : {parent, like, unlike}) OK(cuGraphDestroy(graph));

@@ -1,4 +1,4 @@
-// Initialisation, devices, contexts.
+// Initialisation, devices and contexts.
 #include <sys/wait.h>
 
 #include <thread>
@@ -7,7 +7,7 @@
 
 using check::Primary;
 
-// First in the file, so that nothing is initialised yet.
+// The first test of the file, so that nothing is initialised yet.
 TEST(nothing_works_before_init) {
   int number = 0;
   CUdeviceptr pointer = 0;
@@ -113,7 +113,7 @@ TEST(each_thread_has_a_stack_of_contexts) {
   OK(cuCtxGetCurrent(&now));
   CHECK(now == primary.context);
   OK(cuCtxDestroy_v2(made));
-  // Its handle may still be made current, but nothing can be done in it.
+  // The handle can still be made current, but no work is possible.
   OK(cuCtxPushCurrent_v2(made));
   EQUAL(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   OK(cuCtxPopCurrent_v2(nullptr));
@@ -200,7 +200,7 @@ TEST(modules_go_with_their_context) {
     OK(cuModuleGetFunction(&function, module, "nothing"));
     OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
     OK(cuDevicePrimaryCtxReset_v2(0));
-    // The context lives on, what was loaded into it does not.
+    // The context still exists, but not the modules that were loaded into it.
     OK(cuDevicePrimaryCtxRetain(&context, 0));
     EQUAL(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_ERROR_INVALID_HANDLE);
     EQUAL(cuModuleGetFunction(&function, module, "nothing"), CUDA_ERROR_INVALID_HANDLE);

@@ -1,5 +1,5 @@
-// What the CUDA runtime of the software device adds to the driver's calls: which device, context and default stream
-// they are for, what is refused before the driver is asked, and the words of errors.
+// The additions of the software device's CUDA runtime to driver calls: the device, context and default stream they use, the
+// arguments it refuses before it calls the driver, and the texts of errors.
 #include <shoal/cudart.h>
 
 #include <string>
@@ -13,7 +13,7 @@ TEST(entry_points_are_those_of_the_default_stream_that_was_asked_for) {
              perThread = reinterpret_cast<void*>(&cuMemcpyHtoD_v2_ptds);
   const struct {
     unsigned long long flags;
-    void *want, *wantOfTwin;  // the twin is for programs whose default stream is the thread's
+    void *want, *wantOfTwin;  // the twin uses the per-thread default stream
   } cases[] = {{cudaEnableDefault, legacy, perThread},
                {cudaEnableLegacyStream, legacy, legacy},
                {cudaEnablePerThreadDefaultStream, perThread, perThread}};
@@ -153,7 +153,7 @@ TEST(the_runtime_retains_a_primary_context_once) {
   };
   for (int time = 0; time < 3; ++time) EQUAL(cudaSetDevice(1), 0);
   releaseAll();
-  // Anew after that, and after a reset.
+  // The context is retained again after all releases, and after a reset.
   for (int time = 0; time < 3; ++time) EQUAL(cudaSetDevice(1), 0);
   CHECK(isActive());
   OK(cuDevicePrimaryCtxReset_v2(1));
@@ -285,7 +285,7 @@ TEST(errors_that_the_driver_has_no_words_for_have_the_runtimes) {
     if (strstr(cudaGetErrorString(each.code), each.words) == nullptr)
       throw check::Failure(std::to_string(each.code) + ": " + cudaGetErrorString(each.code));
   }
-  // Neighbours of codes are not taken for them.
+  // Codes next to known codes have other texts.
   for (const int code : {-1, 10, 14, 22, 28, 38, 54, 128, 9999, 10001}) {
     for (auto& each : cases) CHECK(each.code == code || strstr(cudaGetErrorString(code), each.words) == nullptr);
   }

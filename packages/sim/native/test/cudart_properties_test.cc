@@ -1,4 +1,4 @@
-// The properties of a device, which the CUDA runtime names otherwise than the driver's attributes.
+// Device properties. The CUDA runtime's names differ from the driver's attributes.
 #include <shoal/cudart.h>
 
 #include <string>
@@ -106,7 +106,7 @@ constexpr SizeProperty kSizes[] = {
     PROPERTY(reservedSharedMemPerBlock, RESERVED_SHARED_MEMORY_PER_BLOCK),
 };
 
-// Those of several axes: their attributes follow each other, but for what has names of its own.
+// Properties with several axes. Their attributes are consecutive, except for those with their own names.
 struct Axes {
   const char* name;
   const int* values;

@@ -1,5 +1,4 @@
-// What the CUDA runtime of the software device says in other words than the driver: formats of texels, directions of
-// copies, kinds of pointers.
+// Values that the CUDA runtime and the driver express differently: texel formats, copy directions, pointer kinds.
 #include <shoal/cudart.h>
 
 #include <iterator>
@@ -49,8 +48,7 @@ constexpr Normalised kNormalised[] = {
     {cudaChannelFormatKindSignedNormalized16X4, 16, 4, CU_AD_FORMAT_SNORM_INT16X4},
 };
 
-// Two rows of three texels: the array is the driver's of this format, describes itself as it was asked for, and is
-// copied by texels.
+// Two rows of three texels. The driver's array has this format, describes itself as requested, and copies texels.
 void checkTexels(const cudaChannelFormatDesc& asked, const cudaChannelFormatDesc& told, CUarray_format format,
                  unsigned channels, size_t bytes) {
   cudaArray_t array = nullptr;
@@ -74,7 +72,7 @@ void checkTexels(const cudaChannelFormatDesc& asked, const cudaChannelFormatDesc
   part.kind = cudaMemcpyDeviceToHost;
   EQUAL(cudaMemcpy3D(&part), 0);
   for (size_t at = 0; at < out.size(); ++at) EQUAL(out[at], at < 2 * bytes ? in[4 * bytes + at] : 0);
-  // The same texels to another place of the array.
+  // Copy the same texels to another position in the array.
   cudaMemcpy3DParms back{};
   back.srcPtr = part.dstPtr;
   back.dstArray = array;
@@ -99,11 +97,11 @@ TEST(every_format_of_texels_is_the_drivers) {
   }
   for (const Normalised& each : kNormalised) {
     const auto bits = [&](unsigned index) { return index < each.channels ? each.bits : 0; };
-    // The kind says all; the bits that are asked for are not looked at.
+    // The kind determines everything; the requested bits are ignored.
     checkTexels({0, 0, 0, 0, each.kind}, {bits(0), bits(1), bits(2), bits(3), each.kind}, each.format, each.channels,
                 static_cast<size_t>(each.bits) / 8 * each.channels);
   }
-  // A picture in planes has channels, and no texels to copy.
+  // A planar array has channels, but no texels to copy.
   const cudaChannelFormatDesc picture{8, 8, 8, 0, cudaChannelFormatKindNV12};
   cudaArray_t array = nullptr;
   cudaChannelFormatDesc found{};
@@ -197,7 +195,8 @@ TEST(the_direction_of_a_copy_must_fit_its_ends) {
     for (int to = pageable; to <= managed; ++to) {
       for (const cudaMemcpyKind kind : {cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
                                         cudaMemcpyDeviceToDevice, cudaMemcpyDefault}) {
-        // The host reaches all but memory of the device, the device all but what was not registered.
+        // The host reaches all memory except device memory. The device reaches all memory except unregistered host
+        // memory.
         const auto fits = [](int end, bool isOfDevice) { return end != (isOfDevice ? pageable : device); };
         const bool isFromDevice = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
         const bool isToDevice = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
@@ -253,12 +252,12 @@ TEST(an_array_is_at_the_devices_end_of_a_copy) {
     EQUAL(cudaMemcpy2DFromArray(rows, 8, array, 0, 0, 8, 4, static_cast<cudaMemcpyKind>(kind)),
           cudaErrorInvalidMemcpyDirection);
   }
-  // Rows of memory, and those alone, have a pitch that is no less than what is copied.
+  // Only memory has a pitch, which must not be less than the width of the copy.
   EQUAL(cudaMemcpy2DToArray(array, 0, 0, rows, 7, 8, 2, cudaMemcpyHostToDevice), cudaErrorInvalidPitchValue);
   EQUAL(cudaMemcpy2DFromArray(rows, 7, array, 0, 0, 8, 2, cudaMemcpyDeviceToHost), cudaErrorInvalidPitchValue);
   EQUAL(cudaMemcpy2DToArray(array, 1, 0, rows, 8, 8, 1, cudaMemcpyHostToDevice), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cudaMemcpy2DToArray(array, 0, 1, rows, 8, 8, 4, cudaMemcpyHostToDevice), CUDA_ERROR_INVALID_VALUE);
-  // Each end is one thing, and texels of two arrays are of one size.
+  // Each end must be either memory or an array, and two arrays need texels of equal size.
   cudaMemcpy3DParms copy{};
   copy.srcPtr = {rows, 8, 8, 4};
   copy.dstArray = array;
@@ -291,7 +290,7 @@ TEST(slices_are_filled_where_they_lie) {
   char* memory = nullptr;
   EQUAL(cudaMalloc(reinterpret_cast<void**>(&memory), 64), 0);
   EQUAL(cudaMemset(memory, 0, 64), 0);
-  // Two slices of two rows of three bytes, in memory with rows of eight and slices of four.
+  // Two slices of two rows of three bytes. The memory has rows of eight bytes and slices of four rows.
   EQUAL(cudaMemset3D({memory, 8, 8, 4}, 7, {3, 2, 2}), 0);
   char found[64];
   EQUAL(cudaMemcpy(found, memory, 64, cudaMemcpyDeviceToHost), 0);

@@ -1,4 +1,4 @@
-// The CUDA runtime of the software device: the current device, the last error, and that its objects are the driver's.
+// The CUDA runtime of the software device: the current device, the last error, and objects shared with the driver.
 #include <shoal/cudart.h>
 
 #include <cstring>
@@ -88,7 +88,7 @@ TEST(advice_on_managed_memory_is_kept) {
                                  4096),
         0);
   EQUAL(preferred, 0);
-  // It is the driver's: what was said through one is heard through the other.
+  // Managed memory belongs to the driver: a setting through one API is visible through the other.
   OK(cuMemAdvise(reinterpret_cast<CUdeviceptr>(memory), 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
   int isReadMostly = -5;
   void* answers[] = {&isReadMostly, &preferred};
@@ -109,7 +109,7 @@ TEST(properties_are_the_attributes) {
   memset(&properties, 0xff, sizeof properties);
   EQUAL(cudaGetDeviceProperties(&properties, 1), 0);
   EQUAL(cudaGetDeviceProperties(&zeroed, 1), 0);
-  // Nothing is left of what was there before, and what CUDA keeps for later is zero.
+  // The call overwrites all old content. Reserved fields are zero.
   CHECK(memcmp(&properties, &zeroed, sizeof properties) == 0);
   int sms = 0, pitch = 0;
   EQUAL(cuDeviceGetAttribute(&sms, 16, 1), CUDA_SUCCESS);
@@ -143,7 +143,7 @@ TEST(rectangles_and_boxes_are_copied) {
   void* memory = nullptr;
   size_t pitch = 0;
   EQUAL(cudaMallocPitch(&memory, &pitch, 5, 4), 0);
-  // Five bytes of four rows that are eight bytes apart.
+  // Five bytes of each of four rows. The rows are eight bytes apart.
   EQUAL(cudaMemcpy2D(memory, pitch, in.data(), 8, 5, 4, cudaMemcpyHostToDevice), 0);
   EQUAL(cudaMemcpy2DAsync(out.data(), 5, memory, pitch, 5, 4, cudaMemcpyDefault, nullptr), 0);
   EQUAL(cudaDeviceSynchronize(), 0);
@@ -197,7 +197,7 @@ TEST(arrays_are_made_described_and_copied) {
   EQUAL(flags, 0);
   std::vector<unsigned> in(24), out(24, 0);
   for (unsigned at = 0; at < 24; ++at) in[at] = at * 65537;
-  // Texels are the unit, also of the memory beside the array.
+  // Sizes count texels, also for the memory side of an array copy.
   cudaMemcpy3DParms copy{};
   copy.srcPtr = {in.data(), 16, 16, 3};
   copy.dstArray = array;
@@ -269,7 +269,7 @@ TEST(textures_and_surfaces_are_those_of_the_driver) {
   cudaTextureDesc texture{};
   texture.addressMode[0] = static_cast<cudaTextureAddressMode>(3);
   texture.filterMode = static_cast<cudaTextureFilterMode>(1);
-  texture.readMode = static_cast<cudaTextureReadMode>(1);  // as numbers up to 1
+  texture.readMode = static_cast<cudaTextureReadMode>(1);  // as normalized floats
   texture.sRGB = texture.normalizedCoords = texture.disableTrilinearOptimization = 1;
   texture.borderColor[2] = 0.5f;
   texture.maxAnisotropy = 4;
@@ -280,7 +280,7 @@ TEST(textures_and_surfaces_are_those_of_the_driver) {
   EQUAL(cuTexObjectGetTextureDesc(&found, object), CUDA_SUCCESS);
   EQUAL(found.flags, CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION);
   EQUAL(found.addressMode[0] * 100 + found.filterMode * 10 + static_cast<int>(found.maxAnisotropy), 314);
-  // The driver does not give the border's colour back.
+  // The driver does not return the border colour.
   CHECK(found.borderColor[2] == 0 && found.maxMipmapLevelClamp == 3);
   EQUAL(cudaDestroyTextureObject(object), 0);
   EQUAL(cudaDestroyTextureObject(object), 1);

@@ -1,5 +1,5 @@
-// Graphs that kernels launch: the rules of an H200, and what the software device refuses where hardware hangs or goes
-// on.
+// Graphs launched by kernels: the rules of an H200, and calls that the software device refuses although hardware
+// accepts them, or hangs.
 #include "check.h"
 
 using check::Primary;
@@ -110,7 +110,7 @@ CUgraph create() {
   return graph;
 }
 
-// The body of a condition that holds.
+// Adds a conditional node whose condition is true, and returns its body.
 CUgraph addIf(CUgraph graph) {
   CUgraphConditionalHandle handle = 0;
   OK(cuGraphConditionalHandleCreate(&handle, graph, nullptr, 1, 1));
@@ -133,7 +133,7 @@ TEST(what_is_fired_runs_before_the_tails_and_tails_of_tails_before_those_that_wa
     tools.addNote(graph, value);
     return tools.forKernels(graph);
   };
-  // A tail that notes 10, fires what notes 11, and leaves what notes 12 to its own end.
+  // This graph notes 10, launches a graph that notes 11 as fire-and-forget, and one that notes 12 as a tail.
   CUgraph tail = create();
   auto last = tools.addNote(tail, 10);
   last = tools.addLaunch(tail, noting(12), kTail, last);
@@ -156,7 +156,7 @@ TEST(a_kernel_that_launches_graphs_runs_in_graphs_only) {
   void* arguments[] = {&none, &how, &tools.status};
   EQUAL(cuLaunchKernel(tools.find("launch"), 1, 1, 1, 1, 1, 1, 0, tools.stream, arguments, nullptr),
         CUDA_ERROR_NOT_SUPPORTED);
-  // Captured it is a node.
+  // A captured launch becomes a node.
   CUgraph captured = nullptr;
   OK(cuStreamBeginCapture_v2(tools.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   OK(cuLaunchKernel(tools.find("launch"), 1, 1, 1, 1, 1, 1, 0, tools.stream, arguments, nullptr));
@@ -184,7 +184,7 @@ TEST(flags_and_nodes_that_do_not_go_with_it) {
   OK(cuGraphExecGetFlags(exec, &flags));
   EQUAL(flags, kForKernels);
   OK(cuGraphExecDestroy(exec));
-  // In a graph inside, too.
+  // The same holds in a nested graph.
   CUgraph child = create(), around = create();
   CUgraphNode empty = nullptr, node = nullptr;
   OK(cuGraphAddEmptyNode(&empty, child, nullptr, 0));

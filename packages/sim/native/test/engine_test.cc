@@ -1,4 +1,4 @@
-// The PTX engine is found beside the driver's library, also through a link, and its absence is an error that names the
+// The driver finds the PTX engine next to its own library, also through a link. If it is missing, the error names the
 // file.
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kText[] = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n";
 
-// Loads a module with a driver's library; `problem` is what the JIT error log says.
+// Loads a module with this driver library. `problem` gets the JIT error log.
 CUresult load(const std::string& library, std::string& problem) {
   void* loaded = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   CHECK(loaded != nullptr);

@@ -1,4 +1,4 @@
-// Errors: names, entry points, handles that are none, contexts that have failed, images.
+// Errors: names, entry points, invalid handles, failed contexts, and images.
 #include <atomic>
 #include <random>
 
@@ -62,7 +62,7 @@ TEST(random_handles_never_crash) {
   std::mt19937_64 random(11);
   CUdeviceptr memory = check::memory(64);
   for (int round = 0; round < 3000; ++round) {
-    // Of every size, and close to real ones.
+    // Random numbers of every size, and numbers close to valid handles.
     uint64_t value = random() >> (random() % 60);
     if (round % 3 == 0) value = reinterpret_cast<uint64_t>(check::stream()) + (random() % 64);
     if (value <= 2) continue;
@@ -105,7 +105,7 @@ TEST(a_failed_context_stays_failed) {
   usleep(100000);
   EQUAL(called.load(), 0);
   EQUAL(told.load(), CUDA_ERROR_ILLEGAL_ADDRESS);
-  // Another device is not touched. This one is lost to the process, as on hardware, until the test heals it.
+  // Other devices are not affected. As on hardware, this device is lost to the process, until the test heals it.
   {
     Primary healthy(0);
     more = check::memory(16);
@@ -185,7 +185,7 @@ TEST(ptx_newer_than_the_device_runs_as_far_as_its_instructions_are_known) {
   EQUAL(load("9.4", ".glitter 3;"), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
   for (const char* part : {"line 6;", "'.glitter'", "PTX 9.4"}) logHas(part);
   EQUAL(load("9.4", "wgmma.fence.sync.aligned;"), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
-  // The same in a version that the device knows is wrong, or something that it lacks.
+  // In a version that the device knows, the same text is invalid or unsupported.
   EQUAL(load("9.0", "sparkle.b32 %r1, %r2;"), CUDA_ERROR_INVALID_PTX);
   CHECK(strstr(log, "PTX 9") == nullptr);
   EQUAL(load("9.0", "wgmma.fence.sync.aligned;"), CUDA_ERROR_NO_BINARY_FOR_GPU);

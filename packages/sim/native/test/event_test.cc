@@ -63,7 +63,7 @@ TEST(a_stream_waits_for_the_recording_it_saw) {
   OK(cuLaunchHostFunc(first, [](void*) { order = 1; }, nullptr));
   OK(cuEventRecord(event, first));
   OK(cuStreamWaitEvent(second, event, 0));
-  // Recorded anew, later; the wait above does not care.
+  // Recording the event again later does not affect the earlier wait.
   OK(shoalSimStreamDelay(first, 10000 * kMillisecond));
   OK(cuEventRecord(event, first));
   static std::atomic<int> seen;

@@ -1,4 +1,4 @@
-// Processes that end with work in flight: they end at once, with the status they chose.
+// Processes that end with work in flight. They end at once, with the status they chose.
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kMinute = 60000000000;
 
-// Destroyed while the process exits, after most else.
+// Destroyed late during process exit.
 struct Late {
   bool isArmed = false;
   ~Late() {
@@ -48,7 +48,7 @@ int runChild(int, char** arguments) {
         nullptr);
     while (!isRunning) usleep(100);
   } else if (role == "threads") {
-    // Threads that wait for streams, and one that ends with a default stream of its own in use.
+    // Threads that wait for streams, and one that ends while it uses its own default stream.
     for (int index = 0; index < 3; ++index) {
       std::thread([stream, index] {
         cuCtxSetCurrent(primary->context);

@@ -1,5 +1,5 @@
-// Fabric handles: shareable handles of plain bytes. They have to be asked for, as hardware needs a system set up for
-// them.
+// Fabric handles: shareable handles of plain bytes. They must be enabled, because on hardware they need a configured
+// system.
 #include <iterator>
 
 #include "mapped.h"
@@ -10,7 +10,7 @@ using namespace mapped;
 
 namespace {
 
-// Read by cuInit, here and in the children.
+// cuInit reads this, in the parent and in the children.
 const bool isAskedFor = setenv("SHOAL_SIM_FABRIC", "1", 1) == 0;
 
 CUmemGenericAllocationHandle import(const CUmemFabricHandle& fabric) {
@@ -20,7 +20,7 @@ CUmemGenericAllocationHandle import(const CUmemFabricHandle& fabric) {
   return handle;
 }
 
-// Maps the memory that the bytes name, and gives back what is in it.
+// Maps the memory that the bytes name, and returns its content.
 void mapFabric(process::Peer& parent) {
   const auto fabric = parent.receive<CUmemFabricHandle>();
   Primary primary;
@@ -36,7 +36,7 @@ void mapFabric(process::Peer& parent) {
   parent.send(1);
 }
 
-// The other way round, until it is killed.
+// Exports memory to the parent, until the process is killed.
 void exportFabric(process::Peer& parent) {
   Primary primary;
   const auto handle = create(kPiece, onDevice(0, CU_MEM_HANDLE_TYPE_FABRIC));
@@ -76,7 +76,7 @@ TEST(bytes_bring_the_same_memory_to_another_process) {
   child.receive<int>();
   EQUAL(child.wait(), 0);
   EQUAL(byteAt(range), 12);
-  // Within the process too.
+  // It also works within the process.
   const auto imported = import(fabric);
   CHECK(imported != handle);
   OK(cuMemRelease(imported));

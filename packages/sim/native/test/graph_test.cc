@@ -1,4 +1,4 @@
-// Graphs: captured and built by hand, launched, updated; memory, conditions and user objects of theirs.
+// Graphs: captured and built, launched and updated; their memory, conditions and user objects.
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -172,14 +172,14 @@ TEST(what_a_capture_forbids_is_refused_and_ends_it) {
   OK(cuEventRecord(event, other));
   EQUAL(cuStreamWaitEvent(stream, event, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  // Work of another stream that is not joined.
+  // Another stream's work was not joined.
   OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   OK(cuEventRecord(event, stream));
   OK(cuStreamWaitEvent(other, event, 0));
   OK(cuMemsetD8Async(memory, 1, 64, other));
   EQUAL(cuStreamEndCapture(other, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
   end(CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
-  // Begun by one thread, ended by another.
+  // One thread begins the capture and another ends it.
   OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   std::thread([&] { EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD); }).join();
   end(CUDA_SUCCESS);
@@ -225,7 +225,7 @@ TEST(nodes_added_by_hand_are_read_changed_and_run) {
   OK(cuGraphNodeGetDependencies(kernel, found, &count));
   EQUAL(count, 1);
   CHECK(found[0] == fill && found[1] == nullptr);
-  EQUAL(cuGraphAddDependencies(graph, &host, &fill, 1), CUDA_ERROR_INVALID_VALUE);  // a circle
+  EQUAL(cuGraphAddDependencies(graph, &host, &fill, 1), CUDA_ERROR_INVALID_VALUE);  // a cycle
   CUDA_KERNEL_NODE_PARAMS shown{};
   OK(cuGraphKernelNodeGetParams_v2(kernel, &shown));
   EQUAL(*static_cast<unsigned*>(shown.kernelParams[1]), 5);
@@ -252,7 +252,7 @@ TEST(nodes_added_by_hand_are_read_changed_and_run) {
   EQUAL(cuGraphNodeSetEnabled(exec, host, 0), CUDA_ERROR_INVALID_VALUE);
   OK(cuGraphNodeSetEnabled(exec, kernel, 1));
 
-  // The graph itself still has the first value; an update takes it over.
+  // The graph itself still has the first value. An update applies it to the executable.
   CUgraphExecUpdateResultInfo info{};
   OK(cuGraphExecUpdate_v2(exec, graph, &info));
   OK(cuGraphLaunch(exec, stream));
@@ -363,7 +363,7 @@ TEST(memory_of_a_graph_is_there_from_its_node_on_and_freed_by_one) {
   OK(cuGraphExecDestroy(exec));
   OK(cuGraphDestroy(graph));
 
-  // What is not freed in the graph is the user's.
+  // Memory that the graph does not free belongs to the program.
   OK(cuGraphCreate(&graph, 0));
   CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
   wanted.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -385,7 +385,7 @@ TEST(memory_of_a_graph_is_there_from_its_node_on_and_freed_by_one) {
   OK(cuGraphDestroy(graph));
 }
 
-// What graphs use and reserve, now and at most: one graph beside another, trimmed, freed and set back.
+// Graph memory in use and reserved, now and at most: with several graphs, after trims, frees and resets.
 TEST(memory_of_graphs_is_counted) {
   Primary primary;
   const CUstream stream = check::stream();
@@ -428,7 +428,7 @@ TEST(memory_of_graphs_is_counted) {
   counted(mebibyte, mebibyte, mebibyte, mebibyte);
   OK(cuGraphLaunch(execs[1], stream));
   counted(3 * mebibyte, 3 * mebibyte, 3 * mebibyte, 3 * mebibyte);
-  // What a program has is not trimmed.
+  // A trim keeps memory that the program still owns.
   OK(cuDeviceGraphMemTrim(0));
   counted(3 * mebibyte, 3 * mebibyte, 3 * mebibyte, 3 * mebibyte);
   OK(cuStreamSynchronize(stream));
@@ -440,7 +440,7 @@ TEST(memory_of_graphs_is_counted) {
   OK(setBack(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
   counted(2 * mebibyte, 2 * mebibyte, 2 * mebibyte, 2 * mebibyte);
   EQUAL(setBack(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), CUDA_ERROR_INVALID_VALUE);
-  // A free by address within the memory is none, and one of memory that is not there neither.
+  // A free in the middle of the allocation fails, and so does a second free.
   EQUAL(cuMemFree_v2(memory[0]), CUDA_ERROR_INVALID_VALUE);
   OK(cuMemFree_v2(memory[1]));
   for (unsigned index = 0; index < 2; ++index) {

@@ -1,4 +1,4 @@
-// Parts of a device, events of contexts, attributes of streams, external memory and semaphores.
+// Green contexts, events of contexts, stream attributes, external memory and semaphores.
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -69,7 +69,7 @@ TEST(a_green_context_is_a_part_of_the_primary_context) {
   CUdevResource own;
   OK(cuCtxGetDevResource(nullptr, &own, CU_DEV_RESOURCE_TYPE_SM));
   EQUAL(own.sm.smCount, 2);
-  // Memory that is made meanwhile is the primary context's.
+  // Memory allocated with a green context current belongs to the primary context.
   CUdeviceptr memory = check::memory(4);
   CUstream stream = nullptr;
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

@@ -1,4 +1,4 @@
-// Memory and events between two processes by legacy handles, and when one of the processes dies.
+// Legacy IPC of memory and events between two processes, also if one of them dies.
 #include <fcntl.h>
 
 #include <chrono>
@@ -24,10 +24,10 @@ CUresult open(CUdeviceptr* memory, const CUipcMemHandle& handle) {
 
 CUevent sharedEvent() { return check::event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING); }
 
-// Gives the parent memory and waits to be told, or killed.
+// Exports memory to the parent, then waits for a message or for its death.
 void exportMemory(process::Peer& parent) {
   Primary primary;
-  check::memory(700);  // so that the next does not lie on a page's edge
+  check::memory(700);  // so that the next allocation is not page-aligned
   const CUdeviceptr memory = check::memory(10000);
   fill(memory, 21, 10000);
   parent.send(handleOf(memory));
@@ -37,13 +37,13 @@ void exportMemory(process::Peer& parent) {
   fill(memory, 23, 1);
   parent.send(1);
   parent.receive<int>();
-  // What is freed cannot be opened any more.
+  // A freed allocation cannot be opened any more.
   OK(cuMemFree_v2(memory));
   parent.send(1);
   parent.receive<int>();
 }
 
-// Records an event behind work that takes a moment, twice.
+// Records an event after work that takes a moment, twice.
 void recordEvent(process::Peer& parent) {
   Primary primary;
   CUstream stream = check::stream();
@@ -61,13 +61,13 @@ void recordEvent(process::Peer& parent) {
     parent.send(1);
   }
   parent.receive<int>();
-  // Now the parent records, and this side waits.
+  // Now the parent records and this process waits.
   OK(cuStreamWaitEvent(stream, event, 0));
   OK(cuStreamSynchronize(stream));
   EQUAL(byteAt(memory), 9);
   parent.send(1);
   parent.receive<int>();
-  // For the case that this process is killed.
+  // For the test in which this process is killed.
   OK(shoalSimStreamDelay(stream, 60000000000));
   OK(cuEventRecord(event, stream));
   parent.send(1);
@@ -94,7 +94,7 @@ TEST(memory_of_another_process_is_opened) {
   size_t size = 0;
   OK(cuMemGetAddressRange_v2(nullptr, &size, memory));
   EQUAL(size, 10000);
-  // Handles name allocations, wherever they were taken from; opening again counts.
+  // A handle names the whole allocation, even if it was taken from its middle. Each open needs its own close.
   OK(open(&again, interior));
   CHECK(again == memory);
   OK(cuIpcCloseMemHandle(memory));
@@ -110,7 +110,7 @@ TEST(memory_of_another_process_is_opened) {
   OK(cuIpcCloseMemHandle(memory));
   EQUAL(cuIpcCloseMemHandle(memory), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemsetD8_v2(memory, 1, 1), CUDA_ERROR_INVALID_VALUE);
-  // It can be opened as often as one likes, until it is freed.
+  // It can be opened any number of times until it is freed.
   OK(open(&memory, handle));
   OK(cuIpcCloseMemHandle(memory));
   child.send(1);
@@ -152,7 +152,7 @@ TEST(imported_memory_goes_with_its_context) {
   OK(open(&memory, handle));
   EQUAL(byteAt(memory), 21);
   OK(cuIpcCloseMemHandle(memory));
-  CHECK(openDescriptors() <= descriptors + 4);  // the device's own, and the socket that serves others
+  CHECK(openDescriptors() <= descriptors + 4);  // the device's own, and the socket that serves other processes
 }
 
 TEST(wrong_memory_handles_are_refused) {
@@ -161,7 +161,7 @@ TEST(wrong_memory_handles_are_refused) {
   CUdeviceptr memory = check::memory(64), opened = 0;
   EQUAL(open(&opened, handle), CUDA_ERROR_INVALID_VALUE);
   handle = handleOf(memory);
-  // A process has its own memory already.
+  // A process cannot open its own memory.
   EQUAL(open(&opened, handle), CUDA_ERROR_INVALID_CONTEXT);
   EQUAL(cuIpcOpenMemHandle_v2(&opened, handle, 0), CUDA_ERROR_INVALID_VALUE);
   EQUAL(open(nullptr, handle), CUDA_ERROR_INVALID_VALUE);
@@ -211,13 +211,13 @@ TEST(events_order_work_of_two_processes) {
   OK(cuStreamSynchronize(stream));
   memcpy(&byte, pinned, 1);
   EQUAL(byte, 2);
-  // The other way round.
+  // Now in the other direction.
   OK(shoalSimStreamDelay(stream, 30000000));
   OK(cuMemsetD8Async(memory, 9, 64, stream));
   OK(cuEventRecord(event, stream));
   child.send(1);
   child.receive<int>();
-  // Killed before its work came by: nobody waits for ever.
+  // The process is killed before its work completes. The wait must still end.
   child.send(1);
   child.receive<int>();
   EQUAL(cuEventQuery(event), CUDA_ERROR_NOT_READY);

@@ -1,4 +1,4 @@
-// Which shapes a launch may have. Programs that use the packages are told before; these are asked of the driver itself.
+// Valid launch shapes. The packages refuse invalid shapes earlier, so this test calls the driver itself.
 #include "check.h"
 #include "ptx_cases.h"
 

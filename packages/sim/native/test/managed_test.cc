@@ -1,4 +1,4 @@
-// Managed memory: advice and prefetches by page, attachments, and the entry points at each version.
+// Managed memory: advice and prefetches per page, attachments, and the entry points of each version.
 #include "check.h"
 
 using check::Primary;
@@ -35,7 +35,7 @@ TEST(advice_is_kept_by_page) {
   EQUAL(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, memory, 4 * kPage), 0);
   EQUAL(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, memory + kPage, 2 * kPage), 1);
   EQUAL(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, memory + kPage, 2 * kPage + 1), 0);
-  // A page is advised as a whole.
+  // Advice applies to the whole page.
   OK(cuMemAdvise_v2(memory + kPage + 17, 1, CU_MEM_ADVISE_UNSET_READ_MOSTLY, {}));
   EQUAL(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, memory + 2 * kPage - 1, 1), 0);
   EQUAL(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, memory + 2 * kPage, kPage), 1);
@@ -63,7 +63,7 @@ TEST(advice_is_kept_by_page) {
   EQUAL(attribute(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, memory, 4 * kPage), -2);
   OK(cuMemFree_v2(memory));
 
-  // Memory that comes after it starts anew.
+  // Later memory at the same address has no advice.
   const CUdeviceptr next = managed(4 * kPage);
   EQUAL(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, next + 2 * kPage, kPage), 0);
   OK(cuMemFree_v2(next));

@@ -1,4 +1,4 @@
-// What tests of mapped memory have in common.
+// Shared code of the tests of mapped memory.
 #pragma once
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ inline void allow(CUdeviceptr at, size_t size, int device,
   OK(cuMemSetAccess(at, size, &access, 1));
 }
 
-// New memory of the device, mapped there and usable; it goes when it is unmapped.
+// Maps new device memory at this address, with access. Unmapping frees it.
 inline void grow(CUdeviceptr at, size_t size, int device) {
   CUmemGenericAllocationHandle handle = 0;
   const auto properties = onDevice(device);
@@ -33,7 +33,7 @@ inline void grow(CUdeviceptr at, size_t size, int device) {
   allow(at, size, device);
 }
 
-// Whether the current device can read there.
+// Reads the range from the current device.
 inline CUresult use(CUdeviceptr at, size_t size) {
   std::vector<char> bytes(size);
   return cuMemcpyDtoH_v2(bytes.data(), at, size);

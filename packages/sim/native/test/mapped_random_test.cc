@@ -1,5 +1,4 @@
-// Calls in random order with arguments that are right, stale, misaligned or invented: nothing crashes, nothing is left
-// behind.
+// Calls in random order, with valid, stale, misaligned and invented arguments. Nothing crashes, and nothing leaks.
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,10 +13,10 @@ using namespace mapped;
 
 namespace {
 
-// An address where nothing is, also not of the sanitizers' own memory.
+// An address where nothing is mapped, not even the sanitizers' own memory.
 constexpr CUdeviceptr kElsewhere = 0x7ea000000000;
 
-// A team that nobody completes is not waited for.
+// Do not wait for a team that never becomes complete.
 const bool isImpatient = setenv("SHOAL_SIM_TIMEOUT_SECONDS", "0.001", 1) == 0;
 
 class Chaos {
@@ -112,12 +111,12 @@ class Chaos {
     if (cuMemMap(at, bytes, offset(), handle(), 0) == CUDA_SUCCESS) mapped_[at] = bytes;
   }
   void unmapSome() {
-    OK(cuCtxSynchronize());  // queued work would fail
+    OK(cuCtxSynchronize());  // queued work would fail after the unmap
     if (mapped_.empty() || random_() % 4 == 0) {
       const CUdeviceptr at = address();
       const size_t bytes = size();
       if (cuMemUnmap(at, bytes) != CUDA_SUCCESS) return;
-      // Whole mappings and holes, as far as the reservation goes.
+      // Only whole mappings and holes, within the reservation.
       const auto around = std::find_if(ranges_.begin(), ranges_.end(),
                                        [at](auto& each) { return at >= each.first && at < each.first + each.second; });
       CHECK(around != ranges_.end());

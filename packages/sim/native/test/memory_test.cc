@@ -1,4 +1,4 @@
-// Memory: allocation, accounting, copies, fills, pointers. Every wrong range is an error and never a crash.
+// Memory: allocation, accounting, copies, fills, pointers. A wrong range is always an error and never a crash.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -98,7 +98,7 @@ TEST(a_peer_copy_without_a_stream_waits_for_the_work_of_both_contexts) {
   {
     Primary two(1);
     const CUdeviceptr there = check::memory(64);
-    // The source is written late, on the other device.
+    // Delayed work on the other device writes the source.
     OK(shoalSimStreamDelay(nullptr, 50000000));
     OK(cuMemsetD8Async(there, 7, 64, nullptr));
     OK(cuCtxPushCurrent_v2(one.context));
@@ -107,7 +107,7 @@ TEST(a_peer_copy_without_a_stream_waits_for_the_work_of_both_contexts) {
     EQUAL(byte, 7);
     CUcontext popped = nullptr;
     OK(cuCtxPopCurrent_v2(&popped));
-    // The target is read late there, before the copy overwrites it.
+    // Delayed work on the other device reads the target before the copy overwrites it.
     OK(shoalSimStreamDelay(nullptr, 50000000));
     OK(cuMemsetD8Async(there, 9, 64, nullptr));
     OK(cuCtxPushCurrent_v2(one.context));
@@ -131,7 +131,7 @@ TEST(an_asynchronous_copy_takes_pageable_memory_at_once) {
   OK(cuMemcpyHtoDAsync_v2(memory, data.data(), data.size(), stream));
   EQUAL(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
   std::fill(data.begin(), data.end(), static_cast<unsigned char>(0));
-  // To pageable memory it returns when the data is there.
+  // A copy to pageable memory returns after it has completed.
   OK(cuMemcpyDtoHAsync_v2(data.data(), memory, data.size(), stream));
   OK(cuStreamQuery(stream));
   CHECK(data == kept);
@@ -147,7 +147,7 @@ TEST(an_asynchronous_copy_from_pinned_memory_reads_it_later) {
   OK(shoalSimStreamDelay(stream, 20000000));
   OK(cuMemcpyHtoDAsync_v2(memory, pinned, 4096, stream));
   memset(pinned, 2, 4096);
-  // Freeing waits for the copy.
+  // Freeing the memory waits for the copy.
   OK(cuMemFreeHost(pinned));
   OK(cuStreamQuery(stream));
   std::vector<unsigned char> back(4096);
@@ -213,7 +213,7 @@ TEST(stream_ordered_memory_lives_in_stream_order) {
   EQUAL(cuMemsetD8Async(memory, 5, 16, stream), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemFreeAsync(memory, stream), CUDA_ERROR_INVALID_VALUE);
   OK(cuMemGetInfo_v2(&after, &total));
-  EQUAL(before - after, 32u << 20);  // what the pool reserved for it
+  EQUAL(before - after, 32u << 20);  // the segment that the pool reserved
   OK(cuStreamSynchronize(stream));
   OK(cuMemGetInfo_v2(&after, &total));
   EQUAL(before, after);

@@ -1,4 +1,4 @@
-// Multicast: one write reaches the memory of a whole team of devices, in one process and in several.
+// Multicast: one write reaches the memory of a whole team of devices, within a process and across processes.
 #include <unistd.h>
 
 #include <iterator>
@@ -20,7 +20,7 @@ CUmemGenericAllocationHandle makeObject(unsigned devices, size_t size, unsigned 
   return object;
 }
 
-// Physical memory with an address of its own.
+// Physical memory, mapped at its own address.
 struct Memory {
   Memory(int device, size_t size, unsigned types = 0) : size(size), handle(create(size, onDevice(device, types))) {
     OK(cuMemAddressReserve(&at, size, 0, 0, 0));
@@ -50,7 +50,7 @@ void unmap(CUdeviceptr at, size_t size) {
   OK(cuMemAddressFree(at, size));
 }
 
-// A rank of a team over two processes: adds the second device, binds its memory, and looks at what arrives.
+// A member of a team of two processes: adds the second device, binds its memory, and checks the writes.
 void joinTeam(process::Peer& parent) {
   const int descriptor = parent.receiveDescriptor();
   Primary primary(1);
@@ -58,7 +58,7 @@ void joinTeam(process::Peer& parent) {
   OK(cuMemImportFromShareableHandle(&object, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), kDescriptor));
   close(descriptor);
   Memory memory(1, kPiece, kDescriptor), unshareable(1, kPiece);
-  usleep(20000);  // the parent is waiting for the team meanwhile
+  usleep(20000);  // the parent waits for the team in the meantime
   OK(cuMulticastAddDevice(object, 1));
   EQUAL(cuMulticastBindMem(object, 0, unshareable.handle, 0, kPiece, 0), CUDA_ERROR_INVALID_VALUE);
   OK(cuMulticastBindMem(object, 0, memory.handle, 0, kPiece, 0));
@@ -83,7 +83,7 @@ TEST(a_write_reaches_every_bound_memory) {
   for (int device = 0; device < 2; ++device) OK(cuMulticastAddDevice(object, device));
   Memory first(0, 2 * kPiece), second(1, 2 * kPiece);
   OK(cuMulticastBindMem(object, 0, first.handle, 0, 2 * kPiece, 0));
-  // The second one's halves, the other way round and one by its address.
+  // Bind the halves of the second device's memory in reverse order, one of them by its address.
   OK(cuMulticastBindMem(object, 0, second.handle, kPiece, kPiece, 0));
   OK(cuMulticastBindAddr(object, kPiece, second.at, kPiece, 0));
   const CUdeviceptr all = map(object, 2 * kPiece);
@@ -101,7 +101,7 @@ TEST(a_write_reaches_every_bound_memory) {
   CHECK(back == bytes);
   OK(cuMemcpyDtoH_v2(back.data(), second.at, back.size()));
   CHECK(memcmp(&back[kPiece], bytes.data(), kPiece) == 0 && memcmp(back.data(), &bytes[kPiece], kPiece) == 0);
-  // Other ways of writing.
+  // Other kinds of writes.
   CUstream stream = check::stream();
   OK(cuMemsetD32Async(all + 64, 0xabcdef01, 3, stream));
   OK(cuStreamWriteValue32_v2(stream, all + 128, 77, 0));
@@ -118,10 +118,10 @@ TEST(a_write_reaches_every_bound_memory) {
   EQUAL(lower[256 + 32 * 3 + 7], 9);
   EQUAL(lower[256 + 8], bytes[256 + 8]);
   CHECK(memcmp(back.data(), lower, 512) == 0);
-  // Reading through it has no meaning.
+  // A multicast address cannot be read.
   EQUAL(cuMemcpyDtoH_v2(back.data(), all, 16), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuStreamWaitValue32_v2(stream, all, 0, CU_STREAM_WAIT_VALUE_GEQ), CUDA_ERROR_INVALID_VALUE);
-  // Unbound memory is left alone.
+  // Unbound memory does not change.
   OK(cuMulticastUnbind(object, 1, 0, kPiece));
   fill(all, 99, 1);
   EQUAL(byteAt(first.at), 99);
@@ -150,7 +150,7 @@ TEST(memory_is_bound_to_a_part_of_an_object) {
   CHECK(retained == object);
   OK(cuMemRelease(retained));
   unmap(all, 4 * kPiece);
-  // Like memory, an object is mapped as a whole.
+  // Like memory, an object can only be mapped as a whole.
   EQUAL(cuMemMap(all, 2 * kPiece, kPiece, object, 0), CUDA_ERROR_NOT_SUPPORTED);
   memory.drop();
   OK(cuMemRelease(object));
@@ -218,7 +218,7 @@ TEST(wrong_bindings_are_refused) {
   EQUAL(cuMulticastAddDevice(memory.handle, 0), CUDA_ERROR_INVALID_VALUE);
   OK(cuMulticastAddDevice(object, 0));
   EQUAL(cuMulticastAddDevice(object, 0), CUDA_ERROR_INVALID_VALUE);
-  // The team is not complete, and nobody else knows the object.
+  // The team is not complete, and no other process knows the object.
   EQUAL(cuMulticastBindMem(object, 0, memory.handle, 0, kPiece, 0), CUDA_ERROR_ILLEGAL_STATE);
   EQUAL(cuMulticastBindAddr(object, 0, memory.at, kPiece, 0), CUDA_ERROR_ILLEGAL_STATE);
   CUdeviceptr range = 0;
@@ -255,7 +255,7 @@ TEST(wrong_bindings_are_refused) {
   EQUAL(cuMulticastUnbind(memory.handle, 0, 0, kPiece), CUDA_ERROR_INVALID_VALUE);
   OK(cuMulticastUnbind(object, 0, 0, kPiece));
   EQUAL(cuMulticastUnbind(object, 0, 0, kPiece), CUDA_ERROR_INVALID_VALUE);
-  // Memory of a device that is not of the team.
+  // Memory of a device outside the team.
   const auto small = makeObject(1, kPiece);
   OK(cuMulticastAddDevice(small, 1));
   EQUAL(cuMulticastAddDevice(small, 0), CUDA_ERROR_INVALID_VALUE);
@@ -283,7 +283,7 @@ TEST(two_processes_make_one_team) {
     child.sendDescriptor(descriptor);
     close(descriptor);
     Memory memory(0, kPiece, kDescriptor);
-    // Waits until the other process has added its device.
+    // This waits until the other process has added its device.
     OK(cuMulticastBindMem(object, 0, memory.handle, 0, kPiece, 0));
     child.receive<int>();
     const CUdeviceptr all = map(object, kPiece);
@@ -301,7 +301,7 @@ TEST(two_processes_make_one_team) {
       child.send(1);
       EQUAL(child.wait(), 0);
     }
-    // The rest of the team goes on, and the place of who has gone is free again.
+    // The rest of the team continues, and the range of the dead process can be bound again.
     usleep(150000);
     fill(all, 33, kPiece);
     EQUAL(byteAt(memory.at + 150), 33);

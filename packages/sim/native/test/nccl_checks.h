@@ -1,5 +1,5 @@
-// The collectives against references computed in double (floats) or in exact modular arithmetic (integers). Each rank
-// runs all of it by itself: the inputs of every rank come from seeds, so every rank can work out what it must receive.
+// Checks the collectives against references in double (for floats) or in exact modular arithmetic (for integers).
+// Inputs come from seeds, so every rank can compute all inputs, and therefore its expected output, by itself.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct Rank {
 constexpr size_t kBytes[ncclNumTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 inline bool isFloat(int type) { return type >= ncclFloat16; }
 
-// ---- a second, slow implementation of the narrow floats, by their definition
+// ---- a second, slow implementation of the narrow floats, from their definition
 
 struct Format {
   int exponentBits, mantissaBits, bias;
@@ -50,8 +50,8 @@ inline double decodeNarrow(const Format& format, unsigned bits) {
   return sign * std::ldexp((1u << format.mantissaBits) + mantissa,
                            static_cast<int>(exponent) - format.bias - format.mantissaBits);
 }
-// Positive numbers of a format in order are its codes in order, so the distance of two codes counts the numbers
-// between.
+// The codes of a format's positive numbers are in numeric order, so the difference of two codes counts the numbers
+// between them.
 inline int orderOf(const Format& format, unsigned bits) {
   const unsigned sign = 1u << (format.mantissaBits + format.exponentBits);
   return bits & sign ? -static_cast<int>(bits & (sign - 1)) : static_cast<int>(bits);
@@ -103,7 +103,7 @@ inline bool isSigned(int type) { return type == ncclInt8 || type == ncclInt32 ||
 
 // The input of one rank in one case.
 inline std::vector<char> input(int type, size_t count, int rank, unsigned seed) {
-  // One that is made quickly: most inputs are a few elements.
+  // A fast generator, because most inputs have only a few elements.
   std::minstd_rand random(seed * 1000003u + static_cast<unsigned>(rank) * 7919u + static_cast<unsigned>(type));
   std::vector<char> data(count * kBytes[type] + 1);
   std::uniform_real_distribution<double> spread(-2, 2);
@@ -147,7 +147,7 @@ inline void checkElement(int type, int op, const std::vector<std::vector<char>>&
     char narrow[8];
     memcpy(narrow, &result, 8);
     if (op == ncclAvg) {
-      // The sum wraps in the type itself; then it is divided towards zero.
+      // The sum wraps around in the type itself. The division afterwards truncates towards zero.
       const uint64_t wrapped = integer(type, narrow);
       result = isSigned(type) ? static_cast<uint64_t>(static_cast<int64_t>(wrapped) / ranks)
                               : wrapped / static_cast<uint64_t>(ranks);
@@ -179,7 +179,8 @@ inline void checkElement(int type, int op, const std::vector<std::vector<char>>&
     if (!(std::fabs(value - result) <= tolerance)) complain();
     return;
   }
-  // One rounding: the result is a nearest number of the format, but for what float lost before it.
+  // The result is rounded once: it must be a nearest number of the format, up to the error of float before the
+  // rounding.
   const Format format = formatOf(type);
   unsigned bits = 0;
   memcpy(&bits, got, kBytes[type]);
@@ -195,7 +196,7 @@ inline void checkElement(int type, int op, const std::vector<std::vector<char>>&
   };
   const double slack = magnitude * 2e-7;
   if (!(std::fabs(value - clamped) <= std::min(distance(order - 1), distance(order + 1)) + slack)) complain();
-  // A sum of 8-bit floats is exact before it is rounded: exactly half way, it must have gone to the even number.
+  // Sums of 8-bit floats are exact before rounding, so ties must round to even.
   const bool isExact = kBytes[type] == 1 && (op == ncclSum || op == ncclNumOps);
   const bool isTie =
       std::fabs(value - clamped) == distance(order - 1) || std::fabs(value - clamped) == distance(order + 1);
@@ -237,7 +238,7 @@ inline std::vector<std::vector<char>> inputs(int type, size_t count, int ranks, 
   return all;
 }
 
-// All types, operations and counts of the reductions, in place and out of place.
+// All types, reductions and counts, in place and out of place.
 inline void checkReductions(const Rank& self, const std::vector<size_t>& counts) {
   unsigned seed = 1;
   int inexact = 0;
@@ -248,7 +249,7 @@ inline void checkReductions(const Rank& self, const std::vector<size_t>& counts)
       ncclRedOp_t code = static_cast<ncclRedOp_t>(op);
       double factor = 3;
       if (op == ncclNumOps) {
-        // Three, in each type.
+        // The value 3 in each type.
         uint64_t bits = 3;
         const float three = 3;
         if (type == ncclFloat32) memcpy(&bits, &three, 4);
@@ -274,7 +275,7 @@ inline void checkReductions(const Rank& self, const std::vector<size_t>& counts)
         const int root = static_cast<int>(seed) % self.ranks;
         finish(self);
         CHECK(send.get(own.size()) == got);
-        // The reduction to one rank gives the same bits there and touches nobody else's buffer.
+        // The reduction to one rank returns the same bits and does not touch other ranks' buffers.
         send.put(own);
         recv.put(std::vector<char>(own.size(), 0x55));
         NCCL(ncclReduce(send.at(), recv.at(), count, typed, code, root, self.comm, self.stream));
@@ -358,8 +359,8 @@ inline void checkMovement(const Rank& self, size_t count) {
   }
 }
 
-// Everybody sends to everybody, itself too, all in one group with a collective in the middle, and several messages a
-// pair.
+// Every rank sends to every rank, including itself, in one group with a collective in the middle and several messages
+// per pair.
 inline void checkPointToPoint(const Rank& self, size_t count) {
   const auto ranks = static_cast<size_t>(self.ranks);
   constexpr int messages = 3;
@@ -379,7 +380,7 @@ inline void checkPointToPoint(const Rank& self, size_t count) {
   OK(cuMemcpyHtoD_v2(reinterpret_cast<CUdeviceptr>(one.at()), &value, 4));
   NCCL(ncclGroupStart());
   for (int step = 0; step < self.ranks; ++step) {
-    // Ranks ask in different orders.
+    // Each rank issues the messages in another order.
     const int peer = (self.rank * 3 + step) % self.ranks;
     for (int message = 0; message < messages; ++message) {
       NCCL(ncclRecv(recv.at(place(peer, message)), count + static_cast<size_t>(message), ncclInt32, peer, self.comm,
@@ -402,7 +403,7 @@ inline void checkPointToPoint(const Rank& self, size_t count) {
   EQUAL(total, self.ranks);
 }
 
-// Many small operations in a row: their exchanges must not be mixed up.
+// Many small operations in a row must not mix up their exchanges.
 inline void checkManySmall(const Rank& self, int rounds) {
   Buffer value(8 * 64);
   for (int round = 0; round < rounds; ++round) {

@@ -1,4 +1,4 @@
-// Communicators that are made from others, revoked, suspended, and those that do not block; all ranks in one process.
+// Communicators that are derived, revoked, suspended or non-blocking. All ranks are in one process.
 #include <atomic>
 #include <chrono>
 
@@ -68,7 +68,7 @@ TEST(ranks_of_a_colour_split_off_in_the_order_of_their_keys) {
       EQUAL(device, self.rank);
     }
     EQUAL(sum(self.comm, self.stream, 1), 5);
-    // The parent may go first.
+    // The parent may be destroyed first.
     NCCL(ncclCommDestroy(self.comm));
     self.comm = nullptr;
     if (made != nullptr) {
@@ -129,7 +129,7 @@ TEST(a_group_makes_several_of_one_communicator_in_order) {
     }
   }
   int count = 0;
-  EQUAL(ncclCommCount(halves[0], &count), ncclInvalidArgument);  // not yet
+  EQUAL(ncclCommCount(halves[0], &count), ncclInvalidArgument);  // not ready yet
   NCCL(ncclGroupEnd());
   for (int rank = 0; rank < 3; ++rank) {
     EQUAL(countOf(halves[rank]), rank == 1 ? 1 : 2);
@@ -155,7 +155,7 @@ TEST(a_failed_group_makes_no_communicator) {
   EQUAL(ncclGroupEnd(), ncclInvalidArgument);
   CHECK(made == nullptr);
   CUstream stream = check::stream();
-  EQUAL(sum(comm, stream, 4), 4);  // it is none the worse
+  EQUAL(sum(comm, stream, 4), 4);  // the communicator still works
   NCCL(ncclCommDestroy(comm));
 }
 
@@ -211,7 +211,7 @@ TEST(the_configuration_is_checked_member_by_member) {
   refused([](auto& config) { config.graphStreamOrdering = 2; }, "graphStreamOrdering");
   refused([](auto& config) { config.magic = 1; }, "magic");
   refused([](auto& config) { config.size = 8; }, "size");
-  // The structure of an older version is shorter; what it has not got is not looked at.
+  // An older structure is shorter. The library must not read beyond its size.
   ncclConfig_t older = NCCL_CONFIG_INITIALIZER;
   older.size = offsetof(ncclConfig_t, trafficClass);
   older.version = 22000;
@@ -255,7 +255,7 @@ TEST(a_communicator_shrinks) {
 TEST(shrinking_can_give_pending_work_up) {
   std::atomic<int> queued{0}, ready{0};
   onRanks(3, [&](Rank& self) {
-    if (self.rank == 1) {  // it hangs somewhere else
+    if (self.rank == 1) {  // this rank is stuck elsewhere
       for (int attempt = 0; ready != 2 && attempt < 5000; ++attempt) usleep(1000);
       NCCL(ncclCommAbort(self.comm));
       self.comm = nullptr;
@@ -264,7 +264,7 @@ TEST(shrinking_can_give_pending_work_up) {
     Buffer buffer(4);
     NCCL(ncclAllReduce(buffer.at(), buffer.at(), 1, ncclInt32, ncclSum, self.comm, self.stream));
     EQUAL(cuStreamQuery(self.stream), CUDA_ERROR_NOT_READY);
-    // Once one of them has given up, the work of the other ends too.
+    // Aborting the work of one rank also ends the work of the other, so both must have queued it first.
     ++queued;
     check::waitUntil([&] { return queued == 2; });
     int excluded = 1;
@@ -306,7 +306,7 @@ TEST(a_communicator_grows) {
     EQUAL(rankOf(self.comm), self.rank);
     EQUAL(sum(self.comm, self.stream, self.rank), 10);
     if (self.rank == 1) {
-      EQUAL(ncclCommGrow(old, 5, &later, -1, &old, nullptr), ncclInvalidArgument);  // it has been used
+      EQUAL(ncclCommGrow(old, 5, &later, -1, &old, nullptr), ncclInvalidArgument);  // the id was used already
       ncclUniqueId another;
       NCCL(ncclCommGetUniqueId(old, &another));
     }
@@ -391,7 +391,7 @@ TEST(a_communicator_that_does_not_block_is_in_progress_after_each_call) {
     EQUAL(settled(self.comm), ncclSuccess);
     OK(cuStreamSynchronize(self.stream));
     ncclComm_t made = nullptr, none = reinterpret_cast<ncclComm_t>(1);
-    // It says success, and the new one comes later.
+    // The call returns ncclSuccess, and the new communicator is ready later.
     EQUAL(ncclCommSplit(self.comm, 0, -self.rank, &made, nullptr), ncclSuccess);
     EQUAL(settled(self.comm), ncclSuccess);
     int value = 0;
@@ -403,7 +403,7 @@ TEST(a_communicator_that_does_not_block_is_in_progress_after_each_call) {
     EQUAL(ncclCommSplit(self.comm, NCCL_SPLIT_NOCOLOR, 0, &none, nullptr), ncclSuccess);
     CHECK(none == nullptr);
     EQUAL(settled(self.comm), ncclSuccess);
-    EQUAL(ncclCommFinalize(made), ncclInProgress);  // the child does not block either
+    EQUAL(ncclCommFinalize(made), ncclInProgress);  // the child is non-blocking, too
     EQUAL(settled(made), ncclSuccess);
     NCCL(ncclCommDestroy(made));
   });
@@ -422,7 +422,7 @@ TEST(an_initialisation_can_be_aborted) {
     NCCL(ncclCommAbort(comm));
     ncclResult_t state = ncclSuccess;
     EQUAL(ncclCommGetAsyncError(comm, &state), ncclInvalidArgument);
-    // The other is told at once, and does not wait for a time.
+    // The other rank gets the error at once, without a timeout.
     if (ready == 0) continue;
     Primary second(1);
     const auto start = std::chrono::steady_clock::now();
@@ -437,7 +437,7 @@ TEST(a_failed_initialisation_of_one_that_does_not_block_is_told_later) {
   NCCL(ncclGetUniqueId(&id));
   ncclConfig_t config = nonBlocking();
   ncclComm_t comms[2] = {};
-  // Both on the same device.
+  // Both ranks use the same device.
   for (int rank = 0; rank < 2; ++rank)
     EQUAL(ncclCommInitRankConfig(&comms[rank], 2, id, rank, &config), ncclInProgress);
   for (auto comm : comms) EQUAL(settled(comm), ncclInvalidUsage);
@@ -448,7 +448,7 @@ TEST(a_failed_initialisation_of_one_that_does_not_block_is_told_later) {
 
 TEST(more_ids_than_a_board_has_room_for) {
   Primary primary;
-  // Those that were given up make room.
+  // Abandoned entries are reused.
   for (int round = 0; round < 600; ++round) {
     ncclUniqueId id;
     NCCL(ncclGetUniqueId(&id));

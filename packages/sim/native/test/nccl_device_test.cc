@@ -1,4 +1,4 @@
-// The host side of the device API, parameters and simulated groups.
+// The host side of the device API, parameters, and simulated groups.
 #include "nccl_ranks.h"
 
 using check::onRanks;
@@ -109,7 +109,7 @@ TEST(a_device_communicator_has_its_resources_on_every_rank) {
     uint64_t bytes = 0;
     NCCL(ncclCommMemStats(self.comm, ncclStatGpuMemPersist, &bytes));
     CHECK(bytes >= size_t{128} * exchange.bufHandle + 2 * 17 * 16);
-    // Each rank reaches the other's.
+    // Each rank can read the other's memory.
     for (int peer = 0; peer < 2; ++peer) {
       void* there = nullptr;
       NCCL(ncclGetPeerDevicePointer(made.resourceWindow, size_t{128} * exchange.bufHandle, peer, &there));
@@ -122,17 +122,17 @@ TEST(a_device_communicator_has_its_resources_on_every_rank) {
       OK(cuMemcpyDtoH_v2(&value, reinterpret_cast<CUdeviceptr>(there), 4));
       EQUAL(value, 0);
     }
-    // Nobody takes away what another still looks at.
+    // Synchronize, so that no rank frees memory that the other still reads.
     check::Buffer ready(4);
     NCCL(ncclAllReduce(ready.at(), ready.at(), 1, ncclInt32, ncclSum, self.comm, self.stream));
     check::finish(self);
     NCCL(ncclDevCommDestroy(self.comm, &made));
     EQUAL(ncclDevCommDestroy(self.comm, &made), ncclInvalidArgument);
-    // What is not there is refused.
+    // Unsupported requirements are refused.
     ncclTeamRequirements_t team = {nullptr, {1, 0, 1}, true, nullptr};
     need.teamRequirementsList = &team;
     EQUAL(ncclDevCommCreate(self.comm, &need, &made), ncclInvalidUsage);
-    // Multicast memory for all ranks is there.
+    // Multicast memory of all ranks is supported.
     ncclMultimemHandle_t everybody = {};
     team.team = ncclTeamWorld(self.comm);
     team.outMultimemHandle = &everybody;
@@ -151,11 +151,11 @@ TEST(a_device_communicator_has_its_resources_on_every_rank) {
     need.magic = 0;
     EQUAL(ncclDevCommCreate(self.comm, &need, &made), ncclInvalidUsage);
     EQUAL(ncclDevCommCreate(self.comm, nullptr, &made), ncclInvalidArgument);
-    // Ranks that disagree.
+    // The ranks disagree.
     need = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
     need.barrierCount = self.rank == 0 ? 1 : 1000;
     EQUAL(ncclDevCommCreate(self.comm, &need, &made), ncclInvalidUsage);
-    // One that is left goes with its communicator.
+    // A device communicator that is not destroyed ends with its communicator.
     need.barrierCount = 3;
     NCCL(ncclDevCommCreate(self.comm, &need, &made));
   });

@@ -1,4 +1,4 @@
-// Faults on demand.
+// Injected faults.
 #include <chrono>
 
 #include "nccl_ranks.h"
@@ -20,7 +20,7 @@ double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The faults are over when the ranks have ended.
+// Runs the ranks and removes the faults afterwards.
 template <class Body>
 void withFaults(int ranks, Body&& body) {
   ncclUniqueId id;
@@ -46,7 +46,7 @@ struct Start {
   char stage[16];
 };
 
-// Does one thing, and answers how it ended.
+// Does one step and reports its result.
 void asRank(process::Peer& parent) {
   const auto start = parent.receive<Start>();
   const std::string stage = start.stage;
@@ -54,7 +54,7 @@ void asRank(process::Peer& parent) {
   Rank self = {nullptr, check::stream(), start.rank, start.ranks};
   ncclResult_t result = ncclCommInitRank(&self.comm, start.ranks, start.id, start.rank);
   if (stage != "init") NCCL(result);
-  usleep(100000);  // all are up
+  usleep(100000);  // all ranks are ready
   if (stage == "split") {
     ncclComm_t made = nullptr;
     result = ncclCommSplit(self.comm, 0, 0, &made, nullptr);
@@ -125,7 +125,7 @@ TEST(a_hanging_rank_is_waited_for_and_can_be_aborted) {
     } else {
       OK(cuStreamSynchronize(self.stream));
       CHECK(secondsSince(start) > 1.5);
-      EQUAL(errorOf(self.comm), ncclSystemError);  // the time ran out
+      EQUAL(errorOf(self.comm), ncclSystemError);  // a timeout
     }
     NCCL(ncclCommAbort(self.comm));
     self.comm = nullptr;
@@ -206,11 +206,11 @@ TEST(a_rank_dies_at_every_stage) {
     for (const int rank : {0, 2}) {
       process::Child& child = *children[static_cast<size_t>(rank)];
       if (strcmp(stage, "finalize") == 0) {
-        child.kill();  // it has finalized, and needs nobody
+        child.kill();  // it has finalized, and does not need the other ranks
         continue;
       }
       int result = child.receive<int>();
-      // The first round has passed, but by the time of the look at it the death may be known.
+      // The first round completes, but its status may already report the death.
       if (strcmp(stage, "all-reduce") == 0 && result == 0) result = child.receive<int>();
       EQUAL(result, ncclRemoteError);
       EQUAL(child.wait(), 0);

@@ -215,7 +215,7 @@ TEST(wrong_arguments_are_refused) {
   EQUAL(ncclSend(data, 4, ncclFloat32, 7, comm, stream), ncclInvalidArgument);
   EQUAL(ncclSend(data, 4, ncclFloat32, 0, comm, stream), ncclInvalidUsage);
   EQUAL(ncclGroupEnd(), ncclInvalidUsage);
-  // An error inside a group is the group's.
+  // An error inside a group is the result of the group.
   NCCL(ncclGroupStart());
   NCCL(reduce(data, data, 4, ncclFloat32, ncclSum, comm, stream));
   EQUAL(reduce(data, data, 4, 99, ncclSum, comm, stream), ncclInvalidArgument);
@@ -339,7 +339,7 @@ TEST(abort_unblocks_what_is_pending) {
   int count = 0;
   EQUAL(ncclCommCount(all.comms[0], &count), ncclInvalidArgument);
   all.comms[0] = nullptr;
-  // The other rank hears of it.
+  // The other rank gets the error, too.
   all.use(1);
   CUdeviceptr second = check::memory(64);
   data = reinterpret_cast<void*>(second);
@@ -382,7 +382,7 @@ TEST(registrations_and_memory) {
   NCCL(ncclCommDeregister(all.comms[0], handle));
   EQUAL(ncclCommDeregister(all.comms[0], handle), ncclInvalidArgument);
   EQUAL(ncclCommRegister(all.comms[0], memory, 4 << 20, &handle),
-        ncclInvalidArgument);  // memory comes in pieces of 2 MiB
+        ncclInvalidArgument);  // memory has a granularity of 2 MiB
   NCCL(ncclMemFree(memory));
   EQUAL(ncclMemFree(memory), ncclUnhandledCudaError);
 }

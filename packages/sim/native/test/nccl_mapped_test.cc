@@ -1,4 +1,4 @@
-// NCCL on mapped memory: buffers that grow over several mappings, rights, and buffers from pools.
+// NCCL on mapped memory: buffers across several mappings, access rights, and buffers from pools.
 #include <algorithm>
 
 #include "mapped.h"
@@ -20,7 +20,7 @@ struct Pair {
   ncclComm_t comms[2] = {};
 };
 
-// Two mappings side by side, with room for a third.
+// Two adjacent mappings, with room for a third.
 CUdeviceptr growing(int device) {
   CUdeviceptr range = 0;
   OK(cuMemAddressReserve(&range, 3 * kPiece, 0, 0, 0));
@@ -63,7 +63,7 @@ TEST(collectives_work_across_mappings) {
     OK(cuMemcpyDtoH_v2(back.data(), memory[rank], 2 * kPiece));
     CHECK(std::all_of(back.begin(), back.end(), [](unsigned word) { return word == 21; }));
   }
-  // Past the last mapping.
+  // Beyond the last mapping.
   auto* at = reinterpret_cast<void*>(memory[0]);
   EQUAL(
       ncclAllReduce(at, at, count + 1, ncclUint32, ncclSum, pair.comms[0], reinterpret_cast<cudaStream_t>(streams[0])),
@@ -87,7 +87,7 @@ TEST(collectives_need_the_right_to_their_buffers) {
   };
   allow(memory, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ);
   NCCL(reduce(memory, memory + kPiece));
-  OK(cuStreamSynchronize(stream));  // it would fail without its rights
+  OK(cuStreamSynchronize(stream));  // a revoked right would make it fail
   EQUAL(reduce(memory + kPiece, memory), ncclUnhandledCudaError);
   allow(memory, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE);
   EQUAL(reduce(memory, memory + kPiece), ncclUnhandledCudaError);
@@ -109,7 +109,7 @@ TEST(collectives_take_memory_of_pools_but_no_multicast_object) {
   NCCL(ncclAllReduce(at, at, 1024, ncclUint32, ncclSum, comm, reinterpret_cast<cudaStream_t>(stream)));
   OK(cuStreamSynchronize(stream));
   EQUAL(byteAt(memory + 4092), 7);
-  // No device's own memory: a communicator has no use for it.
+  // Multicast memory belongs to no device, so a communicator cannot use it.
   const CUmulticastObjectProp properties = {1, kPiece, 0, 0};
   CUmemGenericAllocationHandle object = 0;
   OK(cuMulticastCreate(&object, &properties));

@@ -39,7 +39,7 @@ struct Symmetric {
   }
 };
 
-// Each rank puts into the next, which waits for it; around the ring many times.
+// Each rank puts data into the next rank, which waits for it. Many times around the ring.
 void ring(const Rank& self) {
   Symmetric own(self.comm);
   const int next = (self.rank + 1) % self.ranks, previous = (self.rank + self.ranks - 1) % self.ranks;
@@ -50,7 +50,7 @@ void ring(const Rank& self) {
     NCCL(ncclWaitSignal(1, &wait, self.comm, self.stream));
     check::finish(self);
     EQUAL(word(address(own.memory, 4096 + 63 * 4)), round * 100 + static_cast<unsigned>(previous));
-    // Not before it has been read may the next one be written.
+    // The next put must wait until the data was read.
     NCCL(ncclSignal(previous, 0, 0, 0, self.comm, self.stream));
     wait = {1, next, 0, 0};
     NCCL(ncclWaitSignal(1, &wait, self.comm, self.stream));
@@ -58,7 +58,7 @@ void ring(const Rank& self) {
   check::finish(self);
 }
 
-// All to all in one group with the waits, and a count of more than one.
+// All-to-all in one group together with the waits, and with a count above one.
 void everybody(const Rank& self) {
   Symmetric own(self.comm);
   OK(cuMemsetD32_v2(pointer(own.memory), 7u + static_cast<unsigned>(self.rank), 16));
@@ -78,7 +78,7 @@ void everybody(const Rank& self) {
   }
 }
 
-// The addresses of the others' windows are theirs.
+// The window addresses of other ranks point to their memory.
 void pointers(const Rank& self) {
   Symmetric own(self.comm);
   OK(cuMemsetD32_v2(pointer(own.memory), 40u + static_cast<unsigned>(self.rank), 1));
@@ -99,7 +99,7 @@ void pointers(const Rank& self) {
     CHECK(world == address(lsa, 16));
     EQUAL(word(lsa), 40 + peer);
     if (peer == self.rank) CHECK(lsa == own.memory);
-    // What is written there is there.
+    // A write through this address is visible to the owner.
     const unsigned mark = 1000u + static_cast<unsigned>(self.rank);
     OK(cuMemsetD32_v2(pointer(address(lsa, 1024 + static_cast<size_t>(self.rank) * 4)), mark, 1));
   }
@@ -109,7 +109,7 @@ void pointers(const Rank& self) {
   all();
 }
 
-// Where the memory of other processes was, something else may be when the window has gone.
+// After a window is gone, the addresses of its mappings can be reused.
 void addressesAreFree(const Rank& self) {
   std::vector<CUdeviceptr> theirs;
   {
@@ -128,7 +128,7 @@ void addressesAreFree(const Rank& self) {
   }
 }
 
-// Memory of cuMemAlloc in a window, at an offset.
+// A window on a part of memory from cuMemAlloc.
 void plain(const Rank& self) {
   CUdeviceptr memory = check::memory(4 << 20);
   const CUdeviceptr start = (memory + 4095) / 4096 * 4096 + 8192;
@@ -137,7 +137,7 @@ void plain(const Rank& self) {
   const auto open = [&](int flags) {
     return ncclCommWindowRegister(self.comm, reinterpret_cast<void*>(start), kBytes, &window, flags);
   };
-  // As hardware answers: each rank maps the memory of the others, and this cannot be mapped again.
+  // As on hardware: each rank would have to map the memory of the others, and cuMemAlloc memory cannot be mapped.
   EQUAL(open(NCCL_WIN_COLL_SYMMETRIC), ncclUnhandledCudaError);
   CHECK(window == nullptr);
   NCCL(open(NCCL_WIN_DEFAULT));
@@ -148,7 +148,7 @@ void plain(const Rank& self) {
   OK(cuMemFree_v2(memory));
 }
 
-// A write to the address for all reaches all.
+// A write to the multicast address reaches all ranks.
 void multicast(const Rank& self) {
   Symmetric own(self.comm);
   const auto synchronize = [&] {
@@ -180,7 +180,7 @@ void disagreement(const Rank& self) {
   CHECK(window == nullptr);
   EQUAL(ncclCommWindowRegister(self.comm, memory, bytes, &window, self.rank == 0 ? 0 : NCCL_WIN_STRICT_ORDERING),
         ncclInvalidUsage);
-  // Others may differ in size.
+  // Other windows may differ in size between ranks.
   NCCL(ncclCommWindowRegister(self.comm, memory, bytes, &window, NCCL_WIN_DEFAULT));
   void* there = nullptr;
   EQUAL(ncclGetPeerDevicePointer(window, kBytes / 2, 1, &there), ncclInvalidArgument);
@@ -220,7 +220,7 @@ void asRank(process::Peer& parent) {
   });
 }
 
-// Dies before it signals.
+// A process that dies before it signals.
 void asKilled(process::Peer& parent) {
   const auto start = parent.receive<Start>();
   Primary primary(start.rank);

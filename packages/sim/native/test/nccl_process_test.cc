@@ -1,4 +1,4 @@
-// NCCL with ranks in processes of their own, and what happens when one of them is gone.
+// NCCL with ranks in separate processes, also if one of them dies.
 #include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@ namespace {
 
 bool isSlow() { return getenv("SHOAL_TEST_SLOW") != nullptr; }
 
-// What a child does, by name: it gets its communicator and may end as it likes.
+// The roles of a child, by name. A role gets its communicator and may end in any way.
 int runChild(int count, char** arguments);
 const bool isChildSet = (check::child = runChild, true);
 
@@ -73,7 +73,7 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
     return;
   }
   if (role == "refused") {
-    // Brought up in a group that fails: nobody ever comes.
+    // Initialised in a group that fails, because the other ranks never come.
     NCCL(ncclGroupStart());
     NCCL(ncclCommInitRank(&self.comm, ranks, id, rank));
     EQUAL(ncclCommInitRank(&self.comm, ranks, id, ranks), ncclInvalidArgument);
@@ -92,7 +92,7 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
     return;
   }
   if (role == "rank twice") {
-    // Both claim rank 0 of 2: one is refused at once, the other waits for a rank 1 that never comes.
+    // Both processes claim rank 0 of 2. One is refused at once; the other waits for a rank 1 that never comes.
     const ncclResult_t result = ncclCommInitRank(&self.comm, ranks, id, 0);
     CHECK(result == ncclInvalidUsage || result == ncclSystemError);
     return;
@@ -122,7 +122,7 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
   if (role == "all") {
     check::checkAll(self, isSlow() ? 3000 : ranks > 2 ? 9001 : 100001);
   } else if (role == "big") {
-    // More than fits the staging area many times over.
+    // Many times the size of the staging area.
     const size_t count = isSlow() ? 100000 : 5000001;
     Buffer large(count * 4);
     OK(cuMemsetD32_v2(reinterpret_cast<CUdeviceptr>(large.at()), static_cast<unsigned>(rank + 1), count));
@@ -154,7 +154,7 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
     const auto start = std::chrono::steady_clock::now();
     if (role == "killed in transfer") {
       usleep(300000);
-      // By now it may be known.
+      // The death may already be known.
       const ncclResult_t asked = ncclRecv(buffer.at(), 4 << 20, ncclUint8, 1, self.comm, self.stream);
       CHECK(asked == ncclSuccess || asked == ncclRemoteError);
     } else {
@@ -176,7 +176,7 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
     NCCL(ncclCommGetAsyncError(self.comm, &error));
     EQUAL(error, ncclInvalidUsage);
   } else if (role == "split") {
-    // Odd and even, in reverse order; then the halves again.
+    // Odd and even ranks, in reverse order. Then the halves are split again.
     ncclComm_t half = nullptr;
     NCCL(ncclCommSplit(self.comm, rank % 2, -rank, &half, nullptr));
     int own = -1, count = 0;
@@ -212,12 +212,12 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
       EQUAL(result, ncclRemoteError);
       CHECK(made == nullptr);
     } else if (role == "killed, then noticed") {
-      // Nobody waits for anybody, but a look at the communicator tells.
+      // No operation waits, but polling the communicator reports the death.
       ncclResult_t error = ncclSuccess;
       while (error == ncclSuccess) NCCL(ncclCommGetAsyncError(self.comm, &error));
       EQUAL(error, ncclRemoteError);
     } else {
-      // The other survivor may already have given up.
+      // The other survivor may have aborted already.
       const ncclResult_t asked =
           ncclAllReduce(buffer.at(), buffer.at(), 1000, ncclFloat32, ncclSum, self.comm, self.stream);
       CHECK(asked == ncclSuccess || asked == ncclRemoteError);
@@ -241,7 +241,7 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
     const ncclResult_t result = ncclCommFinalize(self.comm);
     CHECK(result == ncclSuccess || result == ncclRemoteError);
   } else if (role == "late") {
-    // A rank that does not take part in a collective in time.
+    // A rank does not join a collective in time.
     if (rank == 0) {
       NCCL(ncclAllReduce(buffer.at(), buffer.at(), 1000, ncclFloat32, ncclSum, self.comm, self.stream));
       OK(cuStreamSynchronize(self.stream));
@@ -287,7 +287,7 @@ int runChild(int count, char** arguments) {
   return failures == 0 ? 0 : 1;
 }
 
-// Starts a process for each rank; all must end well.
+// Starts a process per rank. All must succeed.
 void together(const std::string& role, int ranks, int ranksHere = 1) {
   const ncclUniqueId id = makeId();
   std::vector<Child> children;
@@ -302,7 +302,8 @@ TEST(two_processes) { together("all", 2); }
 TEST(four_processes) { together("all", 4); }
 TEST(two_processes_of_two_ranks) {
 #if defined(__SANITIZE_THREAD__)
-  // Two threads of one process that meet through a word which the other process changes look unordered to it.
+  // ThreadSanitizer only sees this process. Two threads that synchronize through a word that another process changes
+  // look unordered.
   throw check::Skip("ThreadSanitizer does not see what orders threads through another process");
 #endif
   together("all", 4, 2);
@@ -323,7 +324,7 @@ TEST(a_killed_peer_is_noticed) {
   for (const char* role : {"killed", "killed in transfer"}) {
     const ncclUniqueId id = makeId();
     const Child survivor = start(role, id, 2, 0), killed = start(role, id, 2, 1);
-    // The killed process stays a zombie meanwhile: its process id alone would look alive.
+    // The killed process stays a zombie here, so its process id alone would look alive.
     EQUAL(wait(survivor), 0);
     EQUAL(wait(killed), 1000 + SIGKILL);
     EQUAL(segmentsLeft(), 0);
@@ -346,7 +347,7 @@ TEST(a_killed_peer_is_noticed_at_every_stage) {
 TEST(processes_split) { together("split", 4); }
 
 TEST(the_process_of_the_id_is_gone) {
-  // The id of a process that has ended leads nowhere, and that is told at once.
+  // The id of a process that has ended fails at once.
   int ends[2];
   CHECK(pipe(ends) == 0);
   const pid_t maker = fork();

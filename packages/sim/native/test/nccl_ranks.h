@@ -1,4 +1,4 @@
-// Several ranks in one process, a thread each.
+// Several ranks in one process, one thread each.
 #pragma once
 
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 namespace check {
 
-// Waits until another rank has come so far. One that has failed never does.
+// Waits until another rank has reached a point. Ends early if a rank has failed.
 template <class Condition>
 void waitUntil(Condition&& condition) {
   for (int attempt = 0; !condition(); ++attempt) {
@@ -22,8 +22,8 @@ void waitUntil(Condition&& condition) {
   }
 }
 
-// Runs `body` for each rank in a thread of its own, without a communicator; that which it leaves in `self` is
-// destroyed. The first failure is the test's.
+// Runs `body` for each rank on its own thread, without a communicator. Destroys the communicator that it leaves in
+// `self`. The first failure fails the test.
 template <class Body>
 void inThreads(int ranks, Body&& body) {
   std::vector<std::thread> threads;
@@ -47,7 +47,7 @@ void inThreads(int ranks, Body&& body) {
   if (!failure.empty()) throw Failure(failure);
 }
 
-// The same with a communicator of all ranks.
+// Runs `body` for each rank with a communicator of all ranks.
 template <class Body>
 void onRanks(int ranks, Body&& body) {
   ncclUniqueId id;

@@ -1,4 +1,4 @@
-// Collectives of all types against what their definition says.
+// Collectives of all types, checked against their definition.
 #include <cmath>
 #include <iterator>
 #include <random>
@@ -15,7 +15,7 @@ float widened(uint32_t bits) {
   return value;
 }
 
-// Numbers of any type, by their value.
+// Conversion between numbers of any type and their value.
 template <class Type>
 struct Number {
   static Type from(double value) { return static_cast<Type>(value); }
@@ -24,7 +24,7 @@ struct Number {
 template <>
 struct Number<ShoalBfloat16> {
   static double to(ShoalBfloat16 value) { return widened(static_cast<uint32_t>(value.bits) << 16); }
-  // The nearest of two neighbours, by search: slow, and another way than the library's.
+  // Finds the nearer of two neighbours by search: slow, and independent of the library's method.
   static ShoalBfloat16 from(double value) {
     const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
     const double magnitude = std::fabs(value);
@@ -61,7 +61,7 @@ struct Number<ShoalHalf> {
   }
 };
 
-// Small enough for every type, different for every PE and place.
+// Values that fit every type and differ for every PE and index.
 template <class Type>
 std::vector<Type> valuesOf(int pe, size_t count) {
   std::vector<Type> values(count);
@@ -85,12 +85,12 @@ struct Setting {
 
 constexpr size_t kCounts[] = {0, 1, 33, 2500};
 
-// Runs `call(dest, source, count, isOnStream)` in every way and compares with `wanted(source values of all members,
-// count)`.
+// Runs `call(dest, source, count, isOnStream)` in all variants and compares the results with `wanted(source values of
+// all members, count)`.
 template <class Element, class Call, class Want>
 void tryAll(const Setting& at, size_t sourceParts, size_t destinationParts, bool mayBeInPlace, Call&& call,
             Want&& want) {
-  const size_t members = kPes, most = kCounts[3];  // of the largest team: all PEs allocate the same
+  const size_t members = kPes, most = kCounts[3];  // the largest team's, because all PEs must allocate the same size
   auto* source = static_cast<Element*>(nvshmem_malloc(members * most * sizeof(Element)));
   auto* destination = static_cast<Element*>(nvshmem_malloc(members * most * sizeof(Element)));
   for (const size_t count : kCounts) {
@@ -200,7 +200,7 @@ template <class Body>
 void onTeams(process::Peer& parent, Body&& body) {
   pes::Running running(parent);
   body(Setting{NVSHMEM_TEAM_WORLD, {0, 1, 2}});
-  // All allocate, so all come here: a team of two and one of one.
+  // All PEs allocate, so all must call this: with a team of two and a team of one.
   nvshmem_team_t row = NVSHMEM_TEAM_INVALID, column = NVSHMEM_TEAM_INVALID;
   OK(nvshmem_team_split_2d(NVSHMEM_TEAM_WORLD, 2, nullptr, 0, &row, nullptr, 0, &column));
   body(Setting{row, nvshmem_my_pe() < 2 ? std::vector<int>{0, 1} : std::vector<int>{2}});
@@ -257,7 +257,7 @@ void overflow(int (*sum)(nvshmem_team_t, Type*, const Type*, size_t),
   pes::store(cells, std::vector<Type>{largest, largest});
   OK(sum(NVSHMEM_TEAM_WORLD, cells, cells, 1));
   OK(product(NVSHMEM_TEAM_WORLD, cells + 1, cells + 1, 1));
-  // 3 and the third power of 2^n - 1, in n bits or, of signed types, in one more.
+  // Three times the largest value, and its third power, modulo the size of the type.
   const auto found = pes::fetch<Type>(cells, 2);
   EQUAL(found[0], static_cast<Type>(static_cast<uint64_t>(largest) * 3));
   EQUAL(found[1], static_cast<Type>(static_cast<uint64_t>(largest) * static_cast<uint64_t>(largest) *
@@ -265,7 +265,7 @@ void overflow(int (*sum)(nvshmem_team_t, Type*, const Type*, size_t),
   nvshmem_free(cells);
 }
 
-// Rounding, of many bit patterns: 16-bit floats are rounded once, to the nearest.
+// Rounding of many bit patterns: sums of 16-bit floats are rounded once, to nearest.
 template <class Type>
 void rounding(int (*sum)(nvshmem_team_t, Type*, const Type*, size_t), uint16_t infinity) {
   constexpr size_t count = 20000;
@@ -278,7 +278,7 @@ void rounding(int (*sum)(nvshmem_team_t, Type*, const Type*, size_t), uint16_t i
       do value = Type{static_cast<uint16_t>(random())};
       while ((value.bits & infinity) == infinity);
     }
-    // Near each other, so that sums round.
+    // Similar exponents, so that the sums need rounding.
     for (size_t index = 0; index < count / 2; ++index)
       values[index].bits = static_cast<uint16_t>((random() & 0x83ff) | (index & 0x3c00 & infinity));
     sources.push_back(values);
@@ -334,13 +334,13 @@ void disagree(process::Peer& parent) {
   EQUAL(nvshmemx_int_sum_reduce_on_stream(77, cells, cells, 1, nullptr), NVSHMEMX_ERROR_INVALID_VALUE);
   EQUAL(nvshmemx_int_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, cells, &local, 1, nullptr), NVSHMEMX_ERROR_INVALID_VALUE);
   OK(nvshmem_int_sum_reduce(NVSHMEM_TEAM_WORLD, cells, cells, 3));
-  // In a stream nobody can return it: the context fails.
+  // On a stream, no status can be returned, so the context fails.
   CUstream stream = check::stream();
   OK(nvshmemx_int_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, cells, cells, me == 1 ? 2 : 3, stream));
   EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_EXTERNAL_DEVICE);
 }
 
-// The end waits for what is queued.
+// The end waits for queued work.
 void endWithWork(process::Peer& parent) {
   pes::Running running(parent);
   CUstream stream = check::stream();
@@ -356,7 +356,7 @@ void endWithWork(process::Peer& parent) {
   EQUAL(pes::fetch<int>(reinterpret_cast<void*>(result), 1)[0], 6);
 }
 
-// One after the other, with more calls than any queue holds, and several teams at the same time.
+// Stream operations run in order, also with more calls than any queue holds and with several teams at once.
 void manyInStreams(process::Peer& parent) {
   pes::Running running(parent);
   nvshmem_team_t other = NVSHMEM_TEAM_INVALID;

@@ -1,4 +1,4 @@
-// PEs that are killed, hang or are slow, and what the others are told.
+// PEs that are killed, hang or are slow, and the errors that the other PEs get.
 #include <sys/mman.h>
 #include <time.h>
 
@@ -38,8 +38,8 @@ bool isNamed(const char* failure, int pe) {
   return failure != nullptr && strstr(failure, ("PE " + std::to_string(pe) + " ended").c_str()) != nullptr;
 }
 
-// Comes to a stage, where PE 1 dies. What has a status returns one, what has none returns; then the job has failed for
-// good.
+// Runs to a stage at which PE 1 dies. Functions with a status return an error; functions without return. Afterwards the
+// job has failed permanently.
 void survive(process::Peer& parent) {
   pes::beQuiet();
   auto place = parent.receive<pes::Place>();
@@ -93,7 +93,7 @@ void survive(process::Peer& parent) {
   }
   if (order.stage != kFinalize) {
     CHECK(isNamed(shoalSimNvshmemFailure(), 1));
-    // Nothing waits any more.
+    // No call waits any more.
     nvshmem_barrier_all();
     EQUAL(nvshmem_barrier(NVSHMEM_TEAM_WORLD), NVSHMEMX_ERROR_INTERNAL);
     CHECK(nvshmem_malloc(16) == nullptr);
@@ -149,7 +149,7 @@ void timeOut(process::Peer& parent) {
   nvshmemx_hostlib_finalize();
 }
 
-// A killed process that made the id and is no PE itself takes nothing from those that have met.
+// A process that makes the id but is no PE. Killing it does not affect PEs that have already met.
 void makeIdAndWait(process::Peer& parent) {
   nvshmemx_uniqueid_t id = {};
   OK(nvshmemx_get_uniqueid(&id));
@@ -174,7 +174,7 @@ void refuseFaults(process::Peer&) {
         "slow at=nvshmem_quiet; die, at=nvshmem_quiet, after="}) {
     EQUAL(shoalSimNvshmemFault(wrong), NVSHMEMX_ERROR_INVALID_VALUE);
   }
-  // Those of another library are not this one's to judge.
+  // Faults of other libraries are not checked here.
   OK(shoalSimNvshmemFault("die rank=0 at=all-reduce; explode"));
   for (const char* last :
        {"error at=nvshmem_fence code=1", "error at=nvshmem_fence code=999", "die rank=63 at=nvshmem_fence"})
@@ -184,7 +184,7 @@ void refuseFaults(process::Peer&) {
   OK(shoalSimNvshmemFault(nullptr));
 }
 
-// The first two pass.
+// The first two calls succeed.
 void dieLater(process::Peer& parent) {
   pes::Running running(parent);
   OK(shoalSimNvshmemFault("die at=nvshmem_fence after=2"));
@@ -194,14 +194,14 @@ void dieLater(process::Peer& parent) {
   nvshmem_fence();
 }
 
-// A limit of waiting, a text so many times, and whether it is refused.
+// A time limit: a text repeated a number of times, and whether it is invalid.
 struct Limit {
   char text[16];
   int repeated;
   bool isRefused;
 };
 
-// Tells what PE 0 printed while it waited, with a limit, for a PE that never comes: how much, and its last character.
+// PE 0 waits with this limit for a PE that never comes. Reports the length and the last character of its output.
 
 void waitWithLimit(process::Peer& parent) {
   const auto limit = parent.receive<Limit>();

@@ -1,4 +1,4 @@
-// Kernels that call NVSHMEM: the state that its device library would read, in kernels that read it by themselves.
+// Kernels with NVSHMEM calls: the state for NVSHMEM's device library, read by kernels directly.
 #include <algorithm>
 #include <cstring>
 
@@ -60,7 +60,7 @@ void around(process::Peer& parent) {
   OK(cuModuleUnload(module));
 }
 
-// A team by the number that its host handle has, as kernels find it: null where there is none.
+// Kernels find a team under the number of its host handle, or null.
 void teams(process::Peer& parent) {
   pes::Running running(parent);
   const int me = nvshmem_my_pe();
@@ -99,7 +99,7 @@ void teams(process::Peer& parent) {
 }
 
 constexpr int kMostTeams = NVSHMEM_TEAMS_MIN + 64;
-// Of each team: two synchronizations, the room of reductions, broadcasts and all-to-alls, as version 3.4.5 reckons.
+// The memory per team in version 3.4.5: two synchronizations, and room for reductions, broadcasts and all-to-alls.
 constexpr uint64_t kSyncBytesOfTeam = 8 * (16 * 27648 + (512 << 10) / 8);
 
 template <class Value>
@@ -109,7 +109,7 @@ Value valueAt(const std::vector<char>& bytes, size_t offset) {
   return value;
 }
 
-// A module's state for kernels, once it was set up.
+// The device state of a module after its initialisation.
 std::vector<char> stateOf(CUmodule& module) {
   OK(cuModuleLoadData(&module, kText));
   OK(nvshmemx_cumodule_init(module));
@@ -120,7 +120,7 @@ std::vector<char> stateOf(CUmodule& module) {
   return pes::fetch<char>(reinterpret_cast<void*>(variable), bytes);
 }
 
-// What the device library finds at which place of its state.
+// Checks each field of the device library's state.
 void state(process::Peer& parent) {
   pes::Running running(parent);
   const int me = nvshmem_my_pe(), all = nvshmem_n_pes(), next = (me + 1) % all;
@@ -156,7 +156,7 @@ void state(process::Peer& parent) {
   EQUAL(valueAt<uint64_t>(found, 168), 512 << 10);
   for (size_t at = 216; at < 752; at += 8) EQUAL(valueAt<uint64_t>(found, at), 0);
 
-  // The heaps of all PEs, in which everything has the same place.
+  // The heaps of all PEs. An allocation has the same offset in each.
   char* cells = static_cast<char*>(nvshmem_malloc(64));
   char* heap = valueAt<char*>(found, 40);
   const auto bases = pes::fetch<char*>(valueAt<void*>(found, 56), static_cast<size_t>(all));
@@ -164,18 +164,18 @@ void state(process::Peer& parent) {
   for (int pe = 0; pe < all; ++pe) CHECK(nvshmem_ptr(cells, pe) == bases[static_cast<size_t>(pe)] + (cells - heap));
   CHECK(valueAt<uint64_t>(found, 48) > static_cast<uint64_t>(cells - heap));
 
-  // Room for what teams tell each other, as large on all.
+  // The memory for communication within teams, of equal size on all PEs.
   char* sync = valueAt<char*>(found, 104);
   CHECK(nvshmem_ptr(sync, next) != nullptr && nvshmem_ptr(sync + kSyncBytesOfTeam * kMostTeams - 1, next) != nullptr);
   auto* counters = valueAt<int64_t*>(found, 112);
-  // Behind them is the timeout of nobody.
+  // The next word is the timeout, which no PE has set.
   const auto counted = pes::fetch<int64_t>(counters, 2 * kMostTeams + 1);
   for (size_t at = 0; at < counted.size(); ++at) EQUAL(counted[at], at < 2 * kMostTeams ? 1 : 0);
   const auto own = reinterpret_cast<uint64_t>(counters + 2 * kMostTeams);
   const uint64_t words[] = {valueAt<uint64_t>(found, 80), valueAt<uint64_t>(found, 88), valueAt<uint64_t>(found, 752),
                             valueAt<uint64_t>(found, 760)};
   for (int at = 0; at < 4; ++at) EQUAL(words[at], own + (at == 0 ? 0 : 56 + 8 * static_cast<uint64_t>(at)));
-  // A team that goes leaves its own room as it was at the start, and that of others alone.
+  // A destroyed team's memory is reset. The memory of its neighbours does not change.
   nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
   OK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, all, nullptr, 0, &team));
   CHECK(team > 0 && team + 1 < kMostTeams);
@@ -194,7 +194,7 @@ void state(process::Peer& parent) {
   OK(cuModuleUnload(module));
 }
 
-// What it finds of a team, and of each PE in the map behind the members.
+// Checks a team's state, including the map from PEs to members after the members.
 void checkTeamState(const std::vector<char>& found, nvshmem_team_t handle, const std::vector<int>& members,
                     int stride) {
   const int me = nvshmem_my_pe(), all = nvshmem_n_pes(), size = static_cast<int>(members.size());
@@ -240,7 +240,7 @@ void teamStates(process::Peer& parent) {
   const auto found = stateOf(module);
   checkTeamState(found, NVSHMEM_TEAM_WORLD, {0, 1, 2, 3, 4}, 1);
   checkTeamState(found, NVSHMEMX_TEAM_SAME_MYPE_NODE, {me}, 1);
-  // With a step, and without one.
+  // Members with a constant stride, and without one.
   nvshmem_team_t even = NVSHMEM_TEAM_INVALID;
   OK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 2, 3, nullptr, 0, &even));
   if (me % 2 == 0) checkTeamState(found, even, {0, 2, 4}, 2);
@@ -275,7 +275,7 @@ void refused(process::Peer& parent) {
   CUmodule module = nullptr;
   const std::string head = ".version 7.0\n.target sm_70\n.address_size 64\n";
   OK(cuModuleLoadData(&module, (head + ".visible .const .align 8 .b8 nvshmemi_device_state_d[768];\n").c_str()));
-  EQUAL(nvshmemx_cumodule_init(module), NVSHMEMX_ERROR_INTERNAL);  // of another version
+  EQUAL(nvshmemx_cumodule_init(module), NVSHMEMX_ERROR_INTERNAL);  // another version
   OK(cuModuleUnload(module));
   OK(cuModuleLoadData(&module, (head + ".visible .global .u32 another;\n").c_str()));
   EQUAL(nvshmemx_cumodule_init(module), NVSHMEMX_ERROR_INTERNAL);
@@ -284,7 +284,7 @@ void refused(process::Peer& parent) {
   EQUAL(nvshmemx_cumodule_init(module), NVSHMEMX_ERROR_INTERNAL);  // unloaded
 }
 
-// Teams need more room than this device has.
+// The device has too little memory for teams.
 void withoutRoom(process::Peer& parent) {
   pes::beQuiet();
   setenv("SHOAL_SIM_MEMORY_BYTES", "268435456", 1);

@@ -23,14 +23,14 @@ void allocate(process::Peer& parent) {
   void* second = nvshmem_malloc(1000);
   CHECK(first != nullptr && second != nullptr && first != second);
   pes::store(first, std::vector<char>(1000, 7));
-  // The same offset everywhere: the peer's address of each lies at the same distance.
+  // An allocation has the same offset on all PEs, so the peer addresses have equal distances.
   CHECK(nvshmem_ptr(first, me) == first);
   char* theirFirst = static_cast<char*>(nvshmem_ptr(first, other));
   char* theirSecond = static_cast<char*>(nvshmem_ptr(second, other));
   EQUAL(theirSecond - theirFirst, static_cast<char*>(second) - static_cast<char*>(first));
   CHECK(nvshmem_ptr(first, 2) == nullptr && nvshmem_ptr(first, -1) == nullptr && nvshmem_ptr(&parent, 0) == nullptr);
   nvshmem_free(first);
-  // The same memory again, and calloc clears it.
+  // calloc gets the same memory again and clears it.
   void* cleared = nvshmem_calloc(10, 100);
   CHECK(cleared == first && isZero(cleared, 1000));
   CHECK(nvshmem_calloc(SIZE_MAX / 2, 4) == nullptr);
@@ -63,7 +63,7 @@ void grow(process::Peer& parent) {
   }
   OK(cuMemGetInfo_v2(&after, &total));
   CHECK(before - after >= 210 * kMiB);
-  // Full on all, and usable all the same.
+  // The heap is full on all PEs, but still usable.
   CHECK(nvshmem_malloc(70 * kMiB) == nullptr);
   CHECK(nvshmem_malloc(size_t{1} << 50) == nullptr);
   CHECK(nvshmem_malloc(kMiB) != nullptr);
@@ -74,12 +74,12 @@ void grow(process::Peer& parent) {
   nvshmem_barrier_all();
   nvshmem_free(parts[0]);
   nvshmem_free(parts[1]);
-  // Neighbours that were freed are one again.
+  // Adjacent freed blocks are merged.
   parts[0] = nvshmem_malloc(140 * kMiB);
   CHECK(parts[0] != nullptr);
 }
 
-// One PE has less memory left than the other: both get nothing.
+// One PE has less memory left than the other. The allocation fails on both.
 void runOutOnOne(process::Peer& parent) {
   setenv("SHOAL_SIM_MEMORY_BYTES", "268435456", 1);
   pes::Running running(parent);
@@ -102,7 +102,7 @@ void disagree(process::Peer& parent) {
   CHECK(shoalSimNvshmemFailure() == nullptr);
 }
 
-// It is device memory for the driver: copies, fills, streams and attributes know it.
+// The driver treats the heap as device memory: in copies, fills, streams and attributes.
 void useAsDeviceMemory(process::Peer& parent) {
   pes::Running running(parent);
   const int me = nvshmem_my_pe(), other = 1 - me;
@@ -122,14 +122,14 @@ void useAsDeviceMemory(process::Peer& parent) {
   OK(cuMemsetD32Async(own, 0x01010101u * static_cast<unsigned>(me + 1), bytes / 4, stream));
   OK(cuStreamSynchronize(stream));
   nvshmem_barrier_all();
-  // Through the peer's address, without NVSHMEM.
+  // Through the peer's address, with driver calls only.
   const CUdeviceptr local = check::memory(bytes);
   OK(cuMemcpyAsync(local, theirs, bytes, stream));
   OK(cuStreamSynchronize(stream));
   CHECK(pes::fetch<char>(reinterpret_cast<void*>(local), bytes) ==
         std::vector<char>(bytes, static_cast<char>(other + 1)));
   nvshmem_barrier_all();
-  // Device memory on the local side, and beyond the end of what is mapped is an error of the driver.
+  // The local side may be device memory. An access beyond the mapped memory is a driver error.
   OK(cuMemsetD8_v2(local, 9, bytes));
   nvshmem_putmem(cells, reinterpret_cast<void*>(local), bytes, other);
   nvshmem_barrier_all();
@@ -153,7 +153,7 @@ void registerLocal(process::Peer& parent) {
   OK(nvshmemx_buffer_register(buffer.data(), 8192));
 }
 
-// Memory that a PE mapped itself becomes a part of the heap.
+// Memory that a PE has mapped itself becomes a part of the heap.
 void registerSymmetric(process::Peer& parent) {
   pes::Running running(parent);
   const int me = nvshmem_my_pe(), other = 1 - me;
@@ -175,12 +175,12 @@ void registerSymmetric(process::Peer& parent) {
   nvshmem_barrier_all();
   EQUAL(nvshmemx_buffer_unregister_symmetric(symmetric, kPiece), 0);
   CHECK(nvshmem_ptr(symmetric, other) == nullptr);
-  // On one PE alone it is not: none gets it.
+  // If one PE passes other memory, the registration fails on all PEs.
   CHECK(nvshmemx_buffer_register_symmetric(me == 0 ? own : static_cast<void*>(&parent), kPiece, 0) == nullptr);
   EQUAL(pes::fetch<int>(own, 6)[5], 77 + other);
 }
 
-// What is written at a team's multicast address arrives at all of its PEs, at the same place.
+// A write to a team's multicast address arrives at all PEs of the team, at the same offset.
 void writeToAll(process::Peer& parent) {
   setenv("SHOAL_SIM_DEVICES", "3", 1);
   unsetenv("NVSHMEM_DISABLE_NVLS");
@@ -206,7 +206,7 @@ void writeToAll(process::Peer& parent) {
   CHECK(pes::fetch<int>(cells, 8) == (std::vector<int>{100, 101, 102, 0, 0, me == 1 ? 0 : 7, 0, 0}));
   if (me != 1) nvshmem_team_destroy(pair);
   CHECK(nvshmemx_mc_ptr(pair, cells) == nullptr);
-  // Memory that came later has an address too.
+  // Memory that was allocated later has a multicast address, too.
   char* more = static_cast<char*>(nvshmem_malloc(100 * kMiB));
   if (me == 2) pes::store(nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, more + 99 * kMiB), std::vector<char>{5});
   nvshmem_barrier_all();

@@ -1,4 +1,4 @@
-// Start by unique id and by a launcher's variables, and the end.
+// Start by unique id and by a launcher's variables, and finalize.
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -41,7 +41,7 @@ int exchangeOnce() {
   return found;
 }
 
-// A second start is in the same job, whatever it asks for.
+// A second start joins the same job, whatever its arguments.
 void startAgain(process::Peer& parent) {
   const auto place = parent.receive<pes::Place>();
   check::Primary primary(place.pe);
@@ -50,7 +50,7 @@ void startAgain(process::Peer& parent) {
   OK(nvshmemx_set_attr_uniqueid_args(place.pe, place.size, &id, &attributes));
   OK(nvshmemx_hostlib_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes));
   EQUAL(exchangeOnce(), 1 - place.pe);
-  // Counted: the first end is none.
+  // Starts are counted, so the first finalize does not end the session.
   OK(nvshmemx_hostlib_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes));
   nvshmemx_hostlib_finalize();
   EQUAL(exchangeOnce(), 1 - place.pe);
@@ -67,7 +67,7 @@ void startAgain(process::Peer& parent) {
   nvshmemx_hostlib_finalize();
 }
 
-// Without a device there is a job, but no memory yet.
+// Without a device, the job exists but has no memory yet.
 void chooseDeviceLate(process::Peer& parent) {
   const auto place = parent.receive<pes::Place>();
   OK(cuInit(0));
@@ -105,7 +105,7 @@ void startWrong(process::Peer& parent) {
   nvshmemx_hostlib_finalize();
 }
 
-// As a launcher starts it: no words but those in the environment.
+// Starts as under a launcher: only environment variables describe the job.
 void underLauncher(process::Peer& parent) {
   const auto place = parent.receive<pes::Place>();
   setenv(place.id.version == 0 ? "OMPI_COMM_WORLD_RANK" : "PMI_RANK", std::to_string(place.pe).c_str(), 1);
@@ -130,7 +130,7 @@ void exitTogether(process::Peer& parent) {
   sleep(30);
 }
 
-// What NVSHMEM ends the process for.
+// Misuses for which NVSHMEM ends the process.
 void misuse(process::Peer& parent) {
   pes::beQuiet();
   const auto which = parent.receive<int>();
@@ -155,7 +155,7 @@ void misuse(process::Peer& parent) {
     nvshmem_free(cells);
     nvshmem_free(cells);
   }
-  // One element reaches nowhere else: it is the stride itself that is refused.
+  // A single element never uses the stride, but an invalid stride is refused anyway.
   if (which == 14) nvshmem_int_iput(cells, local, 1, -1, 1, 0);
   if (which == 15) nvshmem_int_iput(cells, local, -1, 1, 1, 0);
   if (which == 16) nvshmem_int_iget(local, cells, -1, 1, 1, 0);
@@ -173,7 +173,7 @@ int sharedMemoryFiles() {
   return count;
 }
 
-// One variable of a launcher is its rank, another its number of ranks.
+// Each launcher has one variable for the rank and another for the number of ranks.
 constexpr int kInvalid = NVSHMEMX_ERROR_INVALID_VALUE;
 constexpr char ompi[] = "OMPI_COMM_WORLD_RANK", ompiSize[] = "OMPI_COMM_WORLD_SIZE", pmi[] = "PMI_RANK",
                pmiSize[] = "PMI_SIZE";
@@ -199,7 +199,7 @@ constexpr struct {
     {ompi, "0", ompiSize, "4294967297", kInvalid},
 };
 
-// A launcher's variables, by themselves, in an environment that has none of another.
+// Starts with one launcher's variables, and without those of other launchers.
 void startAlone(process::Peer& parent) {
   pes::beQuiet();
   const auto& wanted = kLaunched[parent.receive<size_t>()];
@@ -222,22 +222,20 @@ int openDescriptors() {
   return count;
 }
 
-// What is exchanged between PEs comes as descriptors, the first of which may be 0: none stays open, and none is taken
-// for missing.
+// PEs pass descriptors to each other. A descriptor may be 0, which must not count as missing, and none must leak.
 void withoutStandardStreams(process::Peer& parent) {
   for (int descriptor = 0; descriptor < 3; ++descriptor) close(descriptor);
   pes::Running running(parent);
   const int before = openDescriptors(), me = nvshmem_my_pe();
   for (int round = 0; round < 3; ++round) {
-    // More than the heap has: it grows.
+    // More than the heap has, so that it grows.
     int* cells = static_cast<int*>(nvshmem_malloc(size_t{70} << 20));
     CHECK(cells != nullptr);
     nvshmem_int_p(cells, 100 + me, 1 - me);
     nvshmem_barrier_all();
     EQUAL(nvshmem_int_g(cells, me), 101 - me);
   }
-  // Each time both PEs got a part, which is a file as long as it is there. What it came by is closed by another thread,
-  // soon.
+  // Each round adds one mapped file per PE. Another thread closes the sockets soon.
   const int expected = before + 3 * 2;
   for (int millisecond = 0; openDescriptors() > expected && millisecond < 60000; ++millisecond) usleep(1000);
   EQUAL(openDescriptors(), expected);
@@ -279,19 +277,19 @@ TEST(a_wrong_start_is_refused) {
   nvshmemx_uniqueid_t wrong = id;
   memset(wrong.internal, 0, sizeof wrong.internal);
   EQUAL(statusOf({wrong, 0, 1, NVSHMEMX_ERROR_INVALID_VALUE}), 0);
-  for (const size_t place : {0, 7, 16, 29}) {  // the mark at the beginning, and the prefix of the name
+  for (const size_t place : {0, 7, 16, 29}) {  // the mark at the start, and the prefix of the name
     wrong = id;
     wrong.internal[place] ^= 1;
     EQUAL(statusOf({wrong, 0, 1, NVSHMEMX_ERROR_INVALID_VALUE}), 0);
   }
   wrong = id;
-  for (char& each : wrong.internal) each = each == 0 ? 'x' : each;  // a name without an end
+  for (char& each : wrong.internal) each = each == 0 ? 'x' : each;  // a name without a terminator
   EQUAL(statusOf({wrong, 0, 1, NVSHMEMX_ERROR_INVALID_VALUE}), 0);
   wrong = id;
-  wrong.internal[40] ^= 1;  // of the name, which nobody has then
+  wrong.internal[40] ^= 1;  // in the name, which no process serves then
   EQUAL(statusOf({wrong, 0, 1, NVSHMEMX_ERROR_INTERNAL}), 0);
   wrong = id;
-  wrong.internal[8] ^= 64;  // of the key
+  wrong.internal[8] ^= 64;  // in the key
   EQUAL(statusOf({wrong, 0, 1, NVSHMEMX_ERROR_INTERNAL}), 0);
 }
 
@@ -304,7 +302,7 @@ TEST(unique_ids_differ_and_each_is_a_job) {
 TEST(a_launcher_says_who_is_who) {
   for (const auto& [launcher, size] : {std::pair{0, 3}, {1, 3}, {0, 2}, {1, 2}, {0, 1}}) {
     std::vector<std::unique_ptr<process::Child>> children;
-    // The last comes first: PE 0 has to be waited for.
+    // The last PE starts first, so the others have to wait for PE 0.
     for (int pe = size - 1; pe >= 0; --pe) {
       children.push_back(std::make_unique<process::Child>("under launcher"));
       pes::Place place = {};

@@ -33,7 +33,7 @@ void useFirstTeams(process::Peer& parent) {
   const std::vector<int> all = {0, 1, 2, 3, 4};
   for (const nvshmem_team_t team : {NVSHMEM_TEAM_WORLD, NVSHMEM_TEAM_SHARED, NVSHMEMX_TEAM_NODE}) checkTeam(team, all);
   checkTeam(NVSHMEMX_TEAM_SAME_MYPE_NODE, {me});
-  // The PEs take turns with the two devices.
+  // The PEs are distributed alternately over the two devices.
   checkTeam(NVSHMEMI_TEAM_SAME_GPU, me % 2 == 0 ? std::vector<int>{0, 2, 4} : std::vector<int>{1, 3});
   if (me < 2) checkTeam(NVSHMEMI_TEAM_GPU_LEADERS, {0, 1});
   else EQUAL(nvshmem_team_n_pes(NVSHMEMI_TEAM_GPU_LEADERS), -1);
@@ -47,7 +47,7 @@ void useFirstTeams(process::Peer& parent) {
   }
   EQUAL(nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, 5, NVSHMEM_TEAM_SHARED), -1);
   EQUAL(nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, -1, NVSHMEM_TEAM_SHARED), -1);
-  nvshmem_team_destroy(NVSHMEM_TEAM_INVALID);  // none, so nothing happens
+  nvshmem_team_destroy(NVSHMEM_TEAM_INVALID);  // does nothing
   checkTeam(NVSHMEM_TEAM_WORLD, all);
 }
 
@@ -68,7 +68,7 @@ void split(process::Peer& parent) {
     nvshmem_team_get_config(even, &found);
     EQUAL(found.num_contexts, 3);
     EQUAL(found.uniqueid, ~uint64_t{0});
-    // A team of a team; of the same handle everywhere.
+    // A team of a team has the same handle on all PEs.
     OK(nvshmem_team_split_strided(even, 1, 1, 2, nullptr, 0, &last));
     if (me == 0) EQUAL(last, NVSHMEM_TEAM_INVALID);
     else checkTeam(last, {2, 4});
@@ -113,7 +113,7 @@ void splitWrong(process::Peer& parent) {
   // The PEs disagree.
   EQUAL(strided(0, 1, nvshmem_my_pe() == 0 ? 2 : 3), NVSHMEMX_ERROR_SYMMETRY);
   EQUAL(team, NVSHMEM_TEAM_INVALID);
-  // As many as there may be; one that was destroyed makes room.
+  // Creates as many teams as possible. Destroying one makes room for another.
   std::vector<nvshmem_team_t> made;
   while (strided(0, 1, 5) == 0) made.push_back(team);
   CHECK(made.size() >= 20 && made.size() < 32);
@@ -121,14 +121,14 @@ void splitWrong(process::Peer& parent) {
   nvshmem_barrier_all();
   OK(strided(0, 1, 5));
   checkTeam(team, {0, 1, 2, 3, 4});
-  // Without room for a member, all PEs of the parent are told, also those that would be none.
+  // If one member has no room, all PEs of the parent get the error, even those outside the new team.
   EQUAL(strided(0, 1, 1), NVSHMEMX_ERROR_OUT_OF_MEMORY);
   EQUAL(team, NVSHMEM_TEAM_INVALID);
   EQUAL(nvshmem_team_split_2d(NVSHMEM_TEAM_WORLD, 2, nullptr, 0, &team, nullptr, 0, &other),
         NVSHMEMX_ERROR_OUT_OF_MEMORY);
   nvshmem_team_destroy(made[4]);
   nvshmem_barrier_all();
-  // One PE alone has no room: it made a team of its own in the meantime.
+  // Only one PE has no room, because it has created another team in the meantime.
   nvshmem_team_t alone = 99;
   uint64_t id = 0;
   if (nvshmem_my_pe() == 1) {
@@ -163,7 +163,7 @@ void makeById(process::Peer& parent) {
   nvshmem_team_t team = 99;
   for (int round = 0; round < 10; ++round) {
     if (me == 2) break;
-    // In reverse, without PE 2.
+    // In reverse order, without PE 2.
     const int place = me > 2 ? 4 - me : 3 - me;
     OK(nvshmemx_team_init(&team, &config, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, 4, place));
     checkTeam(team, {4, 3, 1, 0});
@@ -171,7 +171,7 @@ void makeById(process::Peer& parent) {
     nvshmem_team_get_config(team, &found);
     EQUAL(found.uniqueid, id);
     nvshmem_team_destroy(team);
-    // The id is free again when all have gone.
+    // The id can be reused after all members have destroyed the team.
     nvshmem_uint64_atomic_inc(shared, 0);
     while (nvshmem_uint64_atomic_fetch(shared, 0) < id + static_cast<uint64_t>(4 * (round + 1))) usleep(100);
   }

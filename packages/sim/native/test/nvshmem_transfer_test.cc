@@ -1,4 +1,4 @@
-// Puts, gets, elements, atomics, signals and waits, of all types.
+// Puts, gets, single elements, atomics, signals and waits, for all types.
 #include <iterator>
 #include <thread>
 
@@ -9,7 +9,7 @@ static bool operator==(ShoalBfloat16 left, ShoalBfloat16 right) { return left.bi
 
 namespace {
 
-// A value of any type that tells PE and place.
+// A value of any type that identifies the PE and the index.
 template <class Type>
 Type valueOf(int pe, size_t index) {
   return static_cast<Type>(pe * 40 + static_cast<int>(index) + 1);
@@ -47,7 +47,7 @@ struct Setting {
 
 constexpr size_t kCount = 37;
 
-// `Element` is what the functions move when their own type is void.
+// `Element` is the type to use for functions whose own type is void.
 template <class Type, class Element>
 void moves(const Setting& at, Move<Type> put, Move<Type> putLater, StreamMove<Type> putOn, StreamMove<Type> putLaterOn,
            Move<Type> get, Move<Type> getLater, StreamMove<Type> getOn, StreamMove<Type> getLaterOn) {
@@ -157,7 +157,7 @@ void signalled(const Setting& at,
     nvshmem_barrier_all();
     const uint64_t before = nvshmem_signal_fetch(signal);
     nvshmem_barrier_all();
-    // What comes after the wait in the stream finds the data.
+    // Work after the wait in the stream sees the data.
     nvshmemx_signal_wait_until_on_stream(signal, NVSHMEM_CMP_GT, before, at.stream);
     OK(cuMemcpyDtoDAsync_v2(found, reinterpret_cast<CUdeviceptr>(cells), kCount * sizeof(Element), at.stream));
     call(cells, mine.data(), kCount, signal, 7, NVSHMEM_SIGNAL_ADD, at.other, sending);
@@ -173,7 +173,7 @@ void signalled(const Setting& at,
   nvshmem_free(signal);
 }
 
-struct Block {  // as wide as the functions of 128 bits move
+struct Block {  // as wide as the elements of the 128-bit functions
   uint64_t low, high;
   explicit Block(int value = 0) : low(static_cast<uint64_t>(value)), high(~low) {}
   bool operator==(const Block& other) const { return low == other.low && high == other.high; }
@@ -264,7 +264,7 @@ void waits(const Setting& at, void (*until)(Type*, int, Type, cudaStream_t),
     OK(cuStreamSynchronize(at.stream));
     nvshmem_sync_all();
   }
-  // The third is not waited for.
+  // The status skips the third value.
   put(cells, 0, at.other);
   nvshmem_barrier_all();
   untilAll(cells, 4, reinterpret_cast<int*>(status), NVSHMEM_CMP_EQ, 1, at.stream);
@@ -317,7 +317,7 @@ template <class Type>
 void counts(const Setting& at, void (*increment)(Type*, int), Type (*fetchIncrement)(Type*, int),
             void (*add)(Type*, Type, int), Type (*fetchAdd)(Type*, Type, int),
             Type (*compareSwap)(Type*, Type, Type, int)) {
-  // All PEs count in the memory of one.
+  // All PEs count in one PE's memory.
   auto* cells = static_cast<Type*>(nvshmem_calloc(3, sizeof(Type)));
   uint64_t sum = 0;
   for (int round = 0; round < kRounds; ++round) {
@@ -337,7 +337,7 @@ void counts(const Setting& at, void (*increment)(Type*, int), Type (*fetchIncrem
     EQUAL(found[1], 2 * kRounds);
     EQUAL(found[2], 2 * kRounds);
   }
-  // Each number was handed out once.
+  // Each number was returned exactly once.
   auto* sums = static_cast<uint64_t*>(nvshmem_calloc(1, sizeof(uint64_t)));
   nvshmem_uint64_atomic_add(sums, sum, 0);
   nvshmem_barrier_all();

@@ -1,4 +1,4 @@
-// Several processes as the PEs of a job: the test makes the unique id and watches, its children are the PEs.
+// Several processes as the PEs of a job. The test makes the unique id and its children are the PEs.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Place {
   int size;
 };
 
-// Starts NVSHMEM as the parent says and ends it.
+// Starts NVSHMEM with the parent's settings, and finalizes it at the end of the scope.
 class Running {
  public:
   explicit Running(process::Peer& parent) : place(parent.receive<Place>()), primary(place.pe % 2) {
@@ -50,7 +50,7 @@ class Job {
   std::vector<std::unique_ptr<process::Child>> children_;
 };
 
-// A role without its own words: what is printed about an expected failure is not for the test's output.
+// Silences standard error, because the messages of expected failures do not belong in the test's output.
 inline void beQuiet() {
   if (freopen("/dev/null", "w", stderr) == nullptr) throw check::Failure("no /dev/null");
 }

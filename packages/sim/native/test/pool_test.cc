@@ -1,4 +1,4 @@
-// Pools of memory: statistics, thresholds, reuse, rights, sharing.
+// Memory pools: statistics, thresholds, reuse, access rights, sharing.
 #include <unistd.h>
 
 #include <iterator>
@@ -44,7 +44,7 @@ CUdeviceptr take(CUmemoryPool pool, size_t bytes, CUstream stream) {
 constexpr auto kReserved = CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
 constexpr auto kUsed = CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
 
-// Reads what the parent wrote, writes back, and stays until it is told to go.
+// Reads the parent's data, writes its own, and waits for a message before it ends.
 void useImported(process::Peer& parent) {
   const int descriptor = parent.receiveDescriptor();
   auto data = parent.receive<CUmemPoolPtrExportData>();
@@ -59,12 +59,12 @@ void useImported(process::Peer& parent) {
   EQUAL(byteAt(memory + 99), 42);
   fill(memory, 43, 100);
   EQUAL(cuMemsetD8_v2(memory, 1, 5001), CUDA_ERROR_INVALID_VALUE);
-  // The memory of the pool is not its own to give out.
+  // The importer cannot allocate from the pool.
   EQUAL(cuMemAllocFromPoolAsync(&again, 64, pool, nullptr), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuDeviceSetMemPool(0, pool), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemPoolExportPointer(&data, memory), CUDA_ERROR_INVALID_VALUE);
   parent.send(1);
-  parent.receive<int>();  // the parent has ended its part
+  parent.receive<int>();  // wait until the parent has finished
   EQUAL(byteAt(memory + 50), 43);
   OK(cuMemFreeAsync(memory, nullptr));
   OK(cuCtxSynchronize());
@@ -91,7 +91,7 @@ TEST(statistics_follow_allocations) {
   OK(cuMemFreeAsync(two, stream));
   EQUAL(attribute(pool, kUsed), 1000u);
   EQUAL(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1001u + (35 << 20));
-  // The threshold is 0: waiting gives back what is not used.
+  // With a threshold of 0, a synchronisation releases unused memory.
   OK(cuStreamSynchronize(stream));
   EQUAL(attribute(pool, kReserved), 32u << 20);
   EQUAL(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 96u << 20);
@@ -140,7 +140,7 @@ TEST(freed_memory_is_used_again_in_stream_order) {
   OK(shoalSimStreamDelay(stream, 20000000));
   OK(cuMemsetD8Async(first, 1, 4 << 20, stream));
   OK(cuMemFreeAsync(first, stream));
-  // Another stream must not have it yet, the same stream may.
+  // Another stream must not get the memory yet; the same stream may.
   CUdeviceptr elsewhere = take(pool, 4 << 20, other);
   CHECK(elsewhere != first);
   CUdeviceptr again = take(pool, 4 << 20, stream);
@@ -191,7 +191,7 @@ TEST(kernels_use_memory_that_is_freed_behind_them) {
   CUmemoryPool pool = makePool(poolOn(0));
   CUdeviceptr results = 0;
   OK(cuMemAlloc_v2(&results, 3 * sizeof(unsigned)));
-  // The next memory of the stream lies at the same addresses, and ends before what the kernel reads.
+  // The stream's next allocation has the same address, but ends before the part that the kernel reads.
   for (unsigned round = 0; round < 3; ++round) {
     CUdeviceptr memory = take(pool, 8192, stream), to = results + round * sizeof(unsigned);
     OK(cuMemsetD8Async(memory, static_cast<unsigned char>(round + 1), 8192, stream));
@@ -202,14 +202,14 @@ TEST(kernels_use_memory_that_is_freed_behind_them) {
     CUdeviceptr next = take(pool, 512, stream);
     EQUAL(next, memory);
     OK(cuMemFreeAsync(next, stream));
-    // New work does not know it.
+    // New work cannot use it.
     EQUAL(cuMemsetD8Async(memory, 1, 1, stream), CUDA_ERROR_INVALID_VALUE);
   }
   OK(cuStreamSynchronize(stream));
   unsigned found[3] = {};
   OK(cuMemcpyDtoH_v2(found, results, sizeof found));
   for (unsigned round = 0; round < 3; ++round) EQUAL(found[round], 0x01010101u * (round + 1));
-  // Once the stream has come by, nobody may use it.
+  // After the stream has reached the free, no work may use it.
   CUdeviceptr memory = take(pool, 8192, stream);
   OK(cuMemFreeAsync(memory, stream));
   OK(cuStreamSynchronize(stream));
@@ -395,7 +395,7 @@ TEST(pools_of_managed_memory_are_everybodys) {
   }
 }
 
-// Where there is no fabric, only the export tells.
+// Without a fabric, only the export fails.
 TEST(a_pool_for_the_fabric_needs_one_to_be_exported) {
   Primary primary;
   CUmemoryPool pool = makePool(poolOn(0, CU_MEM_HANDLE_TYPE_FABRIC));
@@ -442,7 +442,7 @@ TEST(wrong_pools_are_refused) {
   EQUAL(cuMemPoolImportFromShareableHandle(&imported, reinterpret_cast<void*>(uintptr_t{1}),
                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
         CUDA_ERROR_UNKNOWN);
-  // Physical memory is no pool, a pool is no physical memory.
+  // A descriptor of physical memory is not a pool, and a pool's is not physical memory.
   const auto handle = create(kPiece, onDevice(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   OK(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   EQUAL(cuMemPoolImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
@@ -460,7 +460,7 @@ TEST(another_process_imports_a_pool_and_a_pointer) {
     CUmemoryPool pool = makePool(poolOn(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     int descriptor = -1;
     OK(cuMemPoolExportToShareableHandle(&descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    take(pool, 10000, nullptr);  // so that the pointer is not the pool's first
+    take(pool, 10000, nullptr);  // so that the next pointer is not at the pool's start
     CUdeviceptr memory = take(pool, 5000, nullptr);
     fill(memory, 42, 5000);
     CUmemPoolPtrExportData data = {};

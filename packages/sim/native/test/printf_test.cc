@@ -1,4 +1,4 @@
-// What kernels print: as C does, within limits that a kernel cannot get around.
+// printf in kernels: as in C, within limits that a kernel cannot exceed.
 #include <sys/mman.h>
 
 #include <ctime>
@@ -9,7 +9,7 @@ using check::Primary;
 
 namespace {
 
-// One thread prints the format, which lies in constants, with the words behind the pointer as its arguments.
+// One thread prints a format from constant memory. The words at the pointer are its arguments.
 const char kPrint[] = R"(.version 8.0
 .target sm_90
 .address_size 64
@@ -34,7 +34,7 @@ const char kPrint[] = R"(.version 8.0
 }
 )";
 
-// Runs the kernel and returns what it wrote to the standard output.
+// Runs the kernel and returns its standard output.
 std::string printed(const std::string& format, const std::vector<uint64_t>& arguments = {}, int* counted = nullptr) {
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;

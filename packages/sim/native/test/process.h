@@ -1,4 +1,4 @@
-// A second process for a test: the program starts itself again, and the two talk over a socket that also carries
+// A second process for a test: the program starts itself again. Both processes talk over a socket that also carries
 // descriptors.
 #pragma once
 
@@ -46,7 +46,7 @@ class Child : public Peer {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw check::Failure("no sockets");
     process_ = fork();
     if (process_ == 0) {
-      // dup2 of a descriptor onto itself would leave it closed on exec.
+      // dup2 of a descriptor onto itself would keep it close-on-exec.
       const int other = dup(ends[1]);
       dup2(other, kSocket);
       execl("/proc/self/exe", "test", "--child", role, nullptr);
@@ -59,7 +59,7 @@ class Child : public Peer {
     if (process_ > 0) kill();
     close(socket_);
   }
-  // The child's result: 0 when all of it went well.
+  // The child's result: 0 on success.
   int wait() {
     int status = 0;
     waitpid(process_, &status, 0);
@@ -96,7 +96,7 @@ inline int runRole(const NamedRole* roles, size_t count, const char* name) {
   return 2;
 }
 
-// In a test program: what its children do, by name.
+// Defines the roles of a test program's children, by name.
 #define ROLES(...)                                                                  \
   static const process::NamedRole roles[] = {__VA_ARGS__};                          \
   static int runChild(int count, char** arguments) {                                \

@@ -1,4 +1,4 @@
-// Asynchronous copies, against references of their own.
+// Asynchronous copies, checked against independent references.
 #include <sys/wait.h>
 
 #include "ptx_floats.h"
@@ -7,7 +7,7 @@ using cases::kBf16, cases::kHalf, cases::kHead, cases::launch, cases::read;
 
 TEST(copies_of_every_size) {
   check::Primary primary;
-  // Each thread copies `bytes`, of which the source has so many as the thread's number, or all, or none.
+  // Each thread copies `bytes`. The source provides as many bytes as the thread's number, or all, or none.
   struct Copy {
     std::string instruction;
     unsigned bytes;
@@ -30,7 +30,7 @@ TEST(copies_of_every_size) {
   all.push_back({"cp.async.cg.shared.global [%s], [%g], 16;", 16, [](unsigned) { return 16u; }});
   all.push_back(
       {"cp.async.cg.shared.global.L2::256B [%s], [%g], 16, %n;", 16, [](unsigned thread) { return thread % 17; }});
-  // The guard leaves what is there.
+  // A false guard leaves the target unchanged.
   all.push_back({"@%p cp.async.cg.shared.global [%s], [%g], 16;", 16,
                  [](unsigned thread) { return thread % 3 == 0 ? 16u : 99u; }});
   std::string text = kHead;
@@ -76,8 +76,8 @@ TEST(copies_of_every_size) {
 
 TEST(copies_arrive_when_they_are_done) {
   check::Primary primary;
-  // Each thread copies for another one, and arrives when its copies have come: as one of those expected, or beside
-  // them.
+  // Each thread copies for another thread and arrives when its copies have completed, either as an expected arrival or
+  // as an additional one.
   std::string text = kHead;
   const std::vector<std::string> spaces = {"", ".shared", ".shared::cta"};
   for (size_t index = 0; index < 6; ++index) {
@@ -133,8 +133,8 @@ double lesser(double x, double y) {
 TEST(bulk_copies_and_remote_stores) {
   check::Primary primary;
   std::string text = kHead;
-  // Two blocks of a cluster. Thread 0 of block 0 gets numbers from memory for both (or each for itself), which both add
-  // to what lies in memory.
+  // Two blocks of a cluster. Thread 0 of block 0 copies numbers from memory to both blocks (or each block for itself),
+  // and both add them to memory.
   struct Reduction {
     const char* name;
     const char* type;
@@ -191,7 +191,8 @@ TEST(bulk_copies_and_remote_stores) {
               " [%t], [box], 512;\n@%z cp.async.bulk.commit_group;\n@%z cp.async.bulk.wait_group 0;\nret;\n}\n";
     }
   }
-  // Thread t of block 0 writes to block 1: plain, in vectors, and added; then block 1 copies its own back into block 0.
+  // Thread t of block 0 writes to block 1: single values, vectors, and additions. Then block 1 copies its data back to
+  // block 0.
   text += R"(.visible .entry remote(.param .u64 po, .param .u64 pi) .reqnctapercluster 2, 1, 1
 {
 .shared .align 128 .b8 box[1024];
@@ -269,7 +270,7 @@ namespace {
 struct Wrong {
   const char* body;
   CUresult status;
-  // The instruction set gives it no meaning: an H200 goes on, or its compiler ends the process.
+  // The PTX specification leaves it undefined. An H200 continues, or its compiler crashes.
   bool isSoftwareOnly = false;
 };
 const Wrong kWrong[] = {
@@ -291,7 +292,7 @@ const Wrong kWrong[] = {
      CUDA_ERROR_ILLEGAL_ADDRESS},
     {"cp.async.bulk.global.shared::cta.bulk_group [%g], [box+8], 16;", CUDA_ERROR_MISALIGNED_ADDRESS}};
 
-// Nothing is given back: the process ends.
+// Frees nothing, because the process ends.
 std::string launchWrong(const Wrong& each) {
   new check::Primary;
   CUdeviceptr memory = check::memory(4096);
@@ -303,7 +304,7 @@ std::string launchWrong(const Wrong& each) {
   const CUresult status = launch(loaded.module, "k", 1, 1, {&memory});
   return status == each.status ? "" : "status " + std::to_string(status) + ", want " + std::to_string(each.status);
 }
-// A driver does not promise anything for a process whose context is lost: each in one of its own.
+// A driver promises nothing after a context is lost, so each case has its own process.
 [[maybe_unused]] const bool isChildSet = [] {
   check::child = [](int, char** arguments) -> int {
     std::string wrong;

@@ -1,4 +1,4 @@
-// Kernels of one instruction each: what they compute for thousands of operands is compared with a reference.
+// Kernels of one instruction each. Their results for thousands of operands are compared with a reference.
 #pragma once
 
 #include <cmath>
@@ -16,12 +16,12 @@ using Reference = std::function<uint64_t(uint64_t a, uint64_t b, uint64_t c)>;
 using Agrees = std::function<bool(uint64_t got, uint64_t want)>;
 
 struct Case {
-  std::string text;        // of %d, %a, %b, %c and the predicate %p
-  std::string d, a, b, c;  // types of the registers, as loads and stores name them
+  std::string text;        // uses %d, %a, %b, %c and the predicate %p
+  std::string d, a, b, c;  // types of the registers in loads and stores
   Reference reference;
-  Agrees agrees;  // empty: the same bits
+  Agrees agrees;  // empty: compare the bits
   bool isEmulated =
-      false;  // no GPU of today has it, and what compilers put in its place is not what the instruction set says
+      false;  // no current GPU has the instruction, and compilers' replacements differ from the specification
 };
 
 constexpr int kCount = 3072;
@@ -55,7 +55,7 @@ inline bool sameF64(uint64_t got, uint64_t want) {
   return got == want || (std::isnan(toF64(got)) && std::isnan(toF64(want)));
 }
 
-// Half the operands are corners: of integers, and of floats of each size.
+// Half of the operands are corner cases: of integers, and of floats of each size.
 inline std::vector<uint64_t> operands(unsigned seed) {
   static const uint64_t corners[] = {0,
                                      1,
@@ -189,7 +189,7 @@ inline CUmodule load(const std::string& text) {
 
 const std::string kHead = ".version 8.6\n.target sm_90\n.address_size 64\n";
 
-// The module of each kernel: one for all, or, where a GPU has not all the forms, one for each that it has.
+// The module of each kernel. One module for all, or, if a GPU lacks some forms, one per form that it has.
 inline std::vector<CUmodule> loadAll(const std::vector<std::string>& kernels) {
   std::string text = kHead;
   for (const std::string& each : kernels) text += each;
@@ -242,7 +242,7 @@ inline void run(const std::vector<Case>& all) {
     CUfunction function = nullptr;
     OK(cuModuleGetFunction(&function, modules[index], ("k" + std::to_string(index)).c_str()));
     OK(cuMemsetD8_v2(memory[0], 0, kCount * 8));
-    unsigned count = kCount - 5;  // the last warp is not whole
+    unsigned count = kCount - 5;  // the last warp is incomplete
     void* parameters[] = {&memory[0], &memory[1], &memory[2], &memory[3], &count};
     OK(cuLaunchKernel(function, (kCount + 127) / 128, 1, 1, 128, 1, 1, 0, nullptr, parameters, nullptr));
     OK(cuCtxSynchronize());

@@ -1,4 +1,4 @@
-// Conversions between numbers of every type and rounding, against a reference of their own.
+// Conversions between all number types with all roundings, checked against an independent reference.
 #include <algorithm>
 
 #include "ptx_floats.h"
@@ -7,18 +7,18 @@ using namespace cases;
 
 namespace {
 
-// Of a NaN that was a double, its sign and as much of its payload as there is room for.
+// The sign of a double NaN, and as much of its payload as fits.
 uint64_t nanOf(uint64_t bits, const FloatFormat& type) {
   const uint64_t payload = (bits & 0xfffffffffffff) >> (52 - type.fractionBits) | uint64_t{1}
                                                                                       << (type.fractionBits - 1);
   return bits >> 63 << (type.exponentBits + type.fractionBits) | static_cast<uint64_t>(type.infinity()) | payload;
 }
 
-// A float of few bits: all its values, from zero up.
+// A small float format, with all its values from zero up.
 struct Small {
   const char* name;
-  unsigned exponentBits, fractionBits, shift;  // bits from one to the other of a pair
-  unsigned largest, nan;                       // the bits of the largest number, and of what NaN becomes
+  unsigned exponentBits, fractionBits, shift;  // shift: distance of the two values in a pair
+  unsigned largest, nan;                       // bits of the largest number, and of the result for a NaN
   double value(unsigned bits) const {
     const int bias = (1 << (exponentBits - 1)) - 1, exponent = static_cast<int>(bits >> fractionBits),
               units = static_cast<int>(bits & ((1u << fractionBits) - 1));
@@ -67,7 +67,7 @@ TEST(conversions) {
                    bottom = type.isSigned ? -top - 1 : 0;
     return v > top ? top : v < bottom ? bottom : v;
   };
-  // What a register larger than the type holds.
+  // The content of a register that is larger than the type.
   auto inRegister = [](__int128 v, const Integer& type) {
     const uint64_t low = masked(static_cast<uint64_t>(v), type.bits / 8);
     return type.isSigned ? static_cast<uint64_t>(static_cast<int64_t>(low << (64 - type.bits)) >> (64 - type.bits))
@@ -315,7 +315,7 @@ TEST(small_floats) {
                      {}});
     }
   }
-  // Powers of two.
+  // Conversion to powers of two.
   for (const bool isUp : {false, true}) {
     for (const bool isFinite : {false, true}) {
       auto scale = [=](float v) -> uint64_t {

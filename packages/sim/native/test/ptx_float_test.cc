@@ -1,4 +1,4 @@
-// Floating-point arithmetic of every type and rounding, against a reference of its own.
+// Floating-point arithmetic of all types and roundings, checked against an independent reference.
 #include <algorithm>
 
 #include "ptx_floats.h"
@@ -106,7 +106,7 @@ TEST(singles) {
   };
   near("ex2.approx", 2, [](double x) { return std::exp2(x); });
   near("lg2.approx", 2, [](double x) { return std::log2(x); });
-  // Near one the error is absolute: 2^-22.
+  // Near one, the error is absolute: 2^-22.
   all.back().agrees = [](uint64_t got, uint64_t want) {
     return closeTo(got, want, 2) ||
            std::fabs(static_cast<double>(toF32(got)) - static_cast<double>(toF32(want))) <= 0x1p-22;
@@ -229,7 +229,8 @@ TEST(halves) {
     if (type.exponentBits == 5)
       exactly("fma.rn", 3, [](double a, double b, double c) { return static_cast<long double>(a) * b + c; });
   }
-  // Sums of bf16 may need more bits than the reference has; where one is far smaller, only the side of the tie counts.
+  // Sums of bf16 may need more bits than the reference has. If one operand is far smaller, it only decides on which
+  // side of a tie the sum is.
   for (Case& each : all) {
     if (each.text.find("bf16") == std::string::npos || each.text.find("mul") != std::string::npos) continue;
     auto exact = each.reference;
@@ -351,7 +352,7 @@ TEST(extremes) {
                        return signedBy(one(a & size, b & size, isMaximum, isNanPassed), (a ^ b) & 0x80000000);
                      },
                      {}});
-      // Of 16 bits by way of 32; which has the same order.
+      // 16-bit values are reduced as 32-bit values, which have the same order.
       for (const bool isBf16 : {false, true}) {
         auto small = [=](uint64_t a, uint64_t b) -> uint64_t {
           auto wide = [=](uint64_t bits) {

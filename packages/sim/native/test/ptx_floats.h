@@ -1,4 +1,4 @@
-// What tests of floating-point instructions compare with: roundings, and floats of 16 bits.
+// References for the tests of floating-point instructions: roundings, and 16-bit floats.
 #pragma once
 
 #include <cfenv>
@@ -20,7 +20,7 @@ auto rounded(int mode, F&& of) {
   return result;
 }
 
-// A float of at most 16 bits: its values in order, and rounding by looking for the neighbours.
+// A float format of at most 16 bits. It lists the values in order, and rounds by searching for the neighbours.
 struct FloatFormat {
   int exponentBits, fractionBits;
   int bias() const { return (1 << (exponentBits - 1)) - 1; }
@@ -35,14 +35,14 @@ struct FloatFormat {
     else v = std::ldexp(fraction + (1 << fractionBits), exponent - bias() - fractionBits);
     return bits & 0x8000 ? -v : v;
   }
-  // Of an exact value, which may be given as a long double.
+  // Rounds an exact value, possibly given as a long double.
   unsigned round(long double v, int mode = FE_TONEAREST) const {
     if (std::isnan(v)) return 0x7fff;
     const unsigned sign = std::signbit(v) ? 0x8000 : 0;
     const long double size = std::fabs(v);
     if (std::isinf(v)) return sign | infinity();
     unsigned low = 0, high = infinity();
-    while (low < high) {  // the largest that is not above
+    while (low < high) {  // find the largest value that is not above
       const unsigned middle = (low + high + 1) / 2;
       if (middle < infinity() && static_cast<long double>(value(middle)) <= size) low = middle;
       else high = middle - 1;

@@ -1,4 +1,4 @@
-// wmma, ldmatrix, stmatrix and movmatrix: how the elements of matrices get into registers and back.
+// wmma, ldmatrix, stmatrix and movmatrix: moving matrix elements into registers and back.
 #include "ptx_products.h"
 
 using namespace matrices;
@@ -6,7 +6,7 @@ using namespace matrices;
 namespace {
 
 struct Large {
-  std::string load, multiply, store;  // of types, as wmma names them
+  std::string load, multiply, store;  // type names, as in wmma
   int m, n, k;
   Element a, c, d;
   int registersA, registersB, registersC, registersD;
@@ -30,7 +30,7 @@ std::string wmmaKernel(const Large& each, size_t index, bool isLeftColumns, bool
                   const std::string& registers, const std::string& stride) {
     text += "ld.param.u64 %at, [p" + which + "];\n";
     if (isShared) {
-      // Every lane brings its part to shared memory.
+      // Every lane copies its part to shared memory.
       text +=
           "mov.u64 %s, box; mov.u32 %x, %tid.x; mul.wide.u32 %o, %x, 4; add.u64 %at, %at, %o; add.u64 %o, %s, %o; "
           "mov.u32 %i, 0;\nL" +
@@ -65,7 +65,7 @@ TEST(products_of_fragments_in_memory) {
   std::vector<Large> all;
   const Element f64{"f64", 64, 11, 52};
   struct Shape {
-    int m, n, a, b;  // registers of A and B, of 16 bits
+    int m, n, a, b;  // numbers of registers of A and B, with 16-bit elements
   };
   for (const Shape& shape : {Shape{16, 16, 4, 4}, Shape{8, 32, 2, 8}, Shape{32, 8, 8, 2}}) {
     for (const auto& [d, c] :
@@ -110,7 +110,7 @@ TEST(products_of_fragments_in_memory) {
     std::vector<uint32_t> words[3];
     for (int at = 0; at < 3; ++at) {
       words[at].resize(2048);
-      // Small integers: every order of sums gives the same.
+      // Small integers, so that the order of additions does not matter.
       for (size_t word = 0; word < 2048; ++word) {
         const Element& type = at == 2 ? each.c : each.a;
         const int small = static_cast<int>(random() % 15) - 7;
@@ -171,8 +171,7 @@ TEST(products_of_fragments_in_memory) {
 TEST(rows_to_lanes_and_back) {
   check::Primary primary;
   std::string text = kHead;
-  // Reads matrices from shared memory in an order of rows that the lanes choose, and writes them again transposed or
-  // not.
+  // Loads matrices from shared memory with row addresses in a lane-chosen order, and stores them, transposed or not.
   for (const int count : {1, 2, 4}) {
     for (const bool isTransposed : {false, true}) {
       for (const bool isGeneric : {false, true}) {
@@ -236,7 +235,7 @@ TEST(rows_to_lanes_and_back) {
             }
           }
         }
-        // What was stored lies where it was read.
+        // The stored elements are where they were loaded from.
         for (size_t row = 0; row < 8 * count; ++row) {
           for (size_t column = 0; column < 8; ++column)
             EQUAL(out[256 + row * 5 % 32 * 8 + column], in[row * 5 % 32 * 8 + column]);

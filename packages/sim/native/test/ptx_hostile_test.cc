@@ -1,5 +1,5 @@
-// PTX that is cut off, changed and put together at random: it is refused or runs, and nothing else happens. A few
-// thousand inputs as a test; SHOAL_FUZZ_COUNT says how many, SHOAL_FUZZ_SEED repeats some.
+// PTX that is truncated, mutated and spliced at random. It is refused or it runs, and nothing else happens. The test
+// uses a few thousand inputs; SHOAL_FUZZ_COUNT sets the number, SHOAL_FUZZ_SEED repeats a run.
 #include <dirent.h>
 #include <sys/resource.h>
 
@@ -12,7 +12,7 @@
 
 namespace {
 
-// Read by the device when it starts: a kernel may take this long.
+// The device reads this at its start: the time limit of a kernel.
 const bool isLimited = setenv("SHOAL_SIM_KERNEL_SECONDS", "0.05", 0) == 0;
 
 std::mt19937_64 engine;
@@ -26,7 +26,7 @@ std::vector<std::string> corpus() {
   std::vector<std::string> texts;
   char program[4096] = {};
   if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) return texts;
-  // This package is above the program, however it was built.
+  // The package is in a folder above the program, for every kind of build.
   std::string package = program;
   do package.resize(package.find_last_of('/'));
   while (!package.empty() && access((package + "/test/ptx/warps.ptx").c_str(), R_OK) != 0);
@@ -39,7 +39,7 @@ std::vector<std::string> corpus() {
       std::ifstream file(package + folder + "/" + name);
       std::stringstream text;
       text << file.rdbuf();
-      // One kernel of a long module is as good as all of them, and sooner read.
+      // Long modules are skipped: one kernel of a long module finds as much and is faster to read.
       if (text.str().size() < 120000) texts.push_back(text.str());
     }
     closedir(open);
@@ -59,7 +59,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-// The head of a module and one of its functions, with what stands before it.
+// Returns the head of a module and one of its functions, with the preceding lines.
 std::string shortened(const std::string& text) {
   const auto lines = linesOf(text);
   std::vector<std::string> head;
@@ -187,26 +187,26 @@ std::string mutated(std::string text, const std::vector<std::string>& texts) {
         if (!lines.empty()) std::swap(lines[below(lines.size())], lines[below(lines.size())]);
         text = joined(lines);
         break;
-      case 6: {  // a number becomes another
+      case 6: {  // replace a number
         const size_t at = text.find_first_of("0123456789", below(text.size()));
         if (at == std::string::npos) break;
         const size_t end = text.find_first_not_of("0123456789", at);
         text.replace(at, end == std::string::npos ? end : end - at, any(words).substr(0, 20));
         break;
       }
-      case 7: {  // a line of another module
+      case 7: {  // take a line of another module
         const auto others = linesOf(any(texts));
         if (!lines.empty() && !others.empty())
           lines.insert(lines.begin() + static_cast<ptrdiff_t>(below(lines.size())), any(others));
         text = joined(lines);
         break;
       }
-      case 8: {  // the beginning of one and the end of another
+      case 8: {  // combine the start of one and the end of another
         const std::string other = shortened(any(texts));
         text = text.substr(0, below(text.size())) + other.substr(below(other.size()));
         break;
       }
-      case 9: {  // a modifier becomes another
+      case 9: {  // replace a modifier
         const size_t at = text.find('.', below(text.size()));
         if (at == std::string::npos) break;
         const size_t end = text.find_first_of(" .\t\n,;", at + 1);
@@ -246,7 +246,7 @@ TEST(broken_ptx_is_refused_or_runs) {
   for (size_t index = 0; index < count; ++index) {
     engine.seed(seed + index);
     const std::string text = mutated(shortened(any(texts)), texts);
-    // For whoever looks at what a crash left behind.
+    // Keeps the input for the analysis of a crash.
     if (const char* file = getenv("SHOAL_FUZZ_LAST")) std::ofstream(file) << text;
     char log[256];
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -267,12 +267,12 @@ TEST(broken_ptx_is_refused_or_runs) {
     ++loaded;
     unsigned functions = 0;
     OK(cuModuleGetFunctionCount(&functions, module));
-    // What a kernel prints would go between the lines of the report.
+    // A kernel's output would mix with the lines of the report.
     if (functions > 0 && below(2) == 0 && text.find("vprintf") == std::string::npos) {
       std::vector<CUfunction> all(functions);
       OK(cuModuleEnumerateFunctions(all.data(), functions, module));
       CUfunction function = any(all);
-      // Addresses, lengths and what comes along, for as many parameters as there are.
+      // Addresses, lengths and random words, for each of the parameters.
       std::vector<std::vector<uint64_t>> arguments;
       size_t offset = 0, size = 0;
       for (size_t at = 0; cuFuncGetParamInfo(function, at, &offset, &size) == CUDA_SUCCESS; ++at) {
@@ -290,7 +290,7 @@ TEST(broken_ptx_is_refused_or_runs) {
       OK(cuModuleUnload(module));
       continue;
     }
-    // The context is lost, and nothing but it.
+    // Only the context is lost.
     ++failed;
     OK(cuCtxDestroy_v2(context));
     context = makeContext();

@@ -1,4 +1,4 @@
-// Every integer instruction and type, with random and corner operands, against a reference of its own.
+// All integer instructions and types with random and corner operands, checked against an independent reference.
 #include "ptx_cases.h"
 
 using namespace cases;
@@ -52,7 +52,7 @@ uint32_t byteOf(uint64_t v, unsigned at) { return static_cast<uint32_t>(v >> 8 *
 TEST(sums_products_and_quotients) {
   std::vector<Case> all;
   for (const IntegerType& type : kTypes) {
-    // Of 64 bits too, the product of two numbers fits; only the sum with a third may not.
+    // The product of two 64-bit numbers fits into the reference type. A sum with a third may not.
     two(all, "add", type, [](Wide a, Wide b) { return a + b; });
     two(all, "sub", type, [](Wide a, Wide b) { return a - b; });
     two(all, "mul.lo", type, [](Wide a, Wide b) {
@@ -141,7 +141,7 @@ TEST(sums_products_and_quotients) {
                      {}});
     }
   }
-  // A sum of 128 bits, in two halves; the upper one is the result.
+  // A 128-bit sum in two halves. The upper half is the result.
   all.push_back({"add.cc.u64 %low, %a, %b; addc.u64 %d, %c, 7;",
                  "b64",
                  "b64",
@@ -167,7 +167,7 @@ TEST(sums_products_and_quotients) {
   run(all);
 }
 
-// Where a field lies, and its length: of 32 bits the lowest 8 count, of 64 all.
+// The position and length of a field: 32-bit instructions use the lowest 8 bits, 64-bit instructions use all bits.
 unsigned placeOf(uint64_t value, unsigned bits) {
   return static_cast<unsigned>(bits == 32 ? value & 0xff : std::min<uint64_t>(value, 0xff));
 }
@@ -302,7 +302,7 @@ TEST(comparisons) {
            "b64",
            [=](uint64_t a, uint64_t b, uint64_t) { return of(valueOf(type, a), valueOf(type, b)) ? 0xffffffffu : 0u; },
            {}});
-      // Both results of a comparison that is combined with another.
+      // Both results of a comparison that is combined with another predicate.
       all.push_back({std::string("setp.lt.s32 %p, %c, 100; setp.") + kind.first + ".xor." + type.name +
                          " %p|%q, %a, %b, !%p; selp.u32 %x, 1, 0, %p; selp.u32 %y, 2, 0, %q; or.b32 %d, %x, %y;",
                      "b32",

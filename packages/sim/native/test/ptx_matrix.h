@@ -1,4 +1,4 @@
-// Kernels of one instruction on the matrices of a warp, and where the instruction set says that their elements lie.
+// Kernels of one matrix instruction, and the positions of matrix elements according to the PTX specification.
 #pragma once
 
 #include <cmath>
@@ -17,11 +17,11 @@ struct At {
 };
 using Where = std::function<At(int lane, int i)>;
 
-// Operands as each lane has them in its registers, in words of 32 bits; blocks of one warp.
+// The operands as in each lane's registers, in 32-bit words. A block has one warp.
 struct Run {
-  std::string instruction;  // of {D}, {A}, {B} and {C}
-  int d, a, b, c;           // registers
-  bool isWide = false;      // of 64 bits
+  std::string instruction;  // uses {D}, {A}, {B} and {C}
+  int d, a, b, c;           // numbers of registers
+  bool isWide = false;      // 64-bit elements
 };
 
 inline std::string list(const char* name, int count) {
@@ -65,7 +65,7 @@ inline std::string kernel(const Run& run, size_t index) {
   return text + "ret;\n}\n";
 }
 
-// What the kernel makes of the operands.
+// Runs the kernel and returns its results.
 inline std::vector<uint32_t> launch(CUmodule module, size_t index, const Run& run, unsigned warps,
                                     const std::vector<uint32_t>& a, const std::vector<uint32_t>& b,
                                     const std::vector<uint32_t>& c) {

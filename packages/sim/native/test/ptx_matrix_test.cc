@@ -1,4 +1,4 @@
-// Every type and shape of mma, against references of their own.
+// All types and shapes of mma, checked against independent references.
 #include <cfenv>
 
 #include "ptx_products.h"
@@ -15,8 +15,8 @@ std::vector<uint32_t> randomWords(std::mt19937& random, size_t count, const Elem
   std::vector<uint32_t> words(count);
   for (uint32_t& word : words) {
     word = random();
-    if (type.exponentBits == 0 || kind == 0) continue;  // every pattern of bits, NaN and infinities among them
-    // Numbers of which none is special: small integers, or of exponents near one.
+    if (type.exponentBits == 0 || kind == 0) continue;  // any bit pattern, including NaN and infinities
+    // Ordinary numbers: small integers, or numbers with exponents near one.
     const int per = type.bits == 32 ? 1 : 32 / type.bits;
     word = 0;
     for (int part = 0; part < per; ++part) {
@@ -71,7 +71,7 @@ void compare(const std::vector<Product>& all) {
                 const At at = where(lane, i);
                 CHECK(at.row >= 0 && at.row < rows && at.column >= 0 && at.column < columns);
                 uint64_t& to = matrix[static_cast<size_t>(at.row * columns + at.column)];
-                CHECK(to == ~uint64_t{0});  // each element lies in one place
+                CHECK(to == ~uint64_t{0});  // each element has exactly one place
                 to = elementOf(words, (warp * 32 + static_cast<unsigned>(lane)) * static_cast<size_t>(registers),
                                type.bits, i);
               }

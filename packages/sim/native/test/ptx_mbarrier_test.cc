@@ -1,11 +1,11 @@
-// mbarrier, against a model of its own.
+// mbarrier, checked against a model.
 #include "ptx_cases.h"
 
 using cases::kHead, cases::launch, cases::read;
 
 namespace {
 
-// What a barrier does, as the instruction set says it.
+// The behaviour of a barrier according to the PTX specification.
 struct Model {
   int64_t pending = 0, expected = 0, bytes = 0;
   int phase = 0;
@@ -64,7 +64,7 @@ TEST(barriers_count_as_their_model) {
           break;
         }
         case 2: {
-          // The last one would end the phase, which this must not.
+          // The last arrival would end the phase, which this operation must not do.
           if (model.pending < 2) continue;
           const int64_t count = number(model.pending - 1);
           text += "mbarrier.arrive.noComplete" + space + ".b64 %st, [%a], " + std::to_string(count) + ";\n";
@@ -98,7 +98,7 @@ TEST(barriers_count_as_their_model) {
           text += "mbarrier.test_wait.parity" + space + ".b64 %p, [%a], 0;\n";
           isEnded("", model.phase % 2 != 0);
           text += "mbarrier.try_wait.parity" + space + ".b64 %p, [%a], 1" + (random() % 2 == 0 ? ", 100" : "") + ";\n";
-          if (model.phase % 2 != 0) text.resize(text.rfind("mbarrier.try_wait"));  // it would wait
+          if (model.phase % 2 != 0) text.resize(text.rfind("mbarrier.try_wait"));  // the wait would not end
           else isEnded("", true);
           break;
         default:
@@ -112,7 +112,7 @@ TEST(barriers_count_as_their_model) {
       }
       model.settle();
       if (model.pending == 0) {
-        // Nobody may arrive before the bytes have come.
+        // The bytes must complete before the last arrival.
         text += "mbarrier.complete_tx.relaxed.cta" + blockSpace + ".b64 [%a], " + std::to_string(model.bytes) + ";\n";
         model.bytes = 0;
         model.settle();
@@ -140,8 +140,8 @@ TEST(barriers_count_as_their_model) {
 
 TEST(warps_wait_for_warps) {
   check::Primary primary;
-  // Warps pass a number on, each waiting for the one before it at a barrier of its own, for many rounds; with a lane
-  // that arrives for the others of its warp.
+  // Warps pass on a number for many rounds. Each warp waits at its own barrier for the previous warp, and one lane
+  // arrives for the others of its warp.
   const std::string text = kHead + R"(.visible .entry ring(.param .u64 po)
 {
 .shared .align 8 .b64 bars[8];

@@ -1,5 +1,5 @@
-// Forms of instructions that few programs use: predicates of lop3, vectors of atomics, ranks of addresses; and how the
-// loops over lanes are chosen.
+// Rarely used instruction forms: predicates of lop3, vector atomics, ranks of addresses; and the choice of the
+// lane-loop build.
 #include <algorithm>
 #include <fstream>
 
@@ -309,7 +309,7 @@ TEST(loops_are_chosen_by_what_the_system_tells_of_the_processor) {
 TEST(each_instruction_that_the_loops_use_is_asked_for) {
   using shoal::ptx::levelOf;
   using shoal::ptx::Processor;
-  // The bits by the manual of the instruction set: what the third level takes, and what the fourth takes besides.
+  // The feature bits of the processor manual: those that level 3 requires, and the additional ones of level 4.
   const unsigned features[] = {12, 23, 28, 29}, extended[] = {3, 5, 8}, extended512[] = {16, 17, 28, 30, 31},
                  saved[] = {1, 2}, saved512[] = {5, 6, 7};
   Processor third{};

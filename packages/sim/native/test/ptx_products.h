@@ -1,4 +1,4 @@
-// Products of matrices and what their elements must become: types of elements, and sums as an H200 has them.
+// Matrix products and the expected elements: element types, and sums as an H200 computes them.
 #pragma once
 
 #include <map>
@@ -7,11 +7,11 @@
 
 namespace matrices {
 
-// A type of elements: its bits in a register, and its value.
+// An element type: its bits in a register, and its value.
 struct Element {
   const char* name;
   int bits;
-  int exponentBits, fractionBits;  // 0: no float
+  int exponentBits, fractionBits;  // 0: not a float
   bool isSigned = false;
 
   double value(uint64_t raw) const {
@@ -21,7 +21,7 @@ struct Element {
                                                         : static_cast<int64_t>(raw));
     }
     if (bits == 32) {
-      // tf32 has the upper bits of an f32.
+      // A tf32 is the upper bits of an f32.
       return static_cast<double>(cases::toF32(fractionBits == 10 ? raw & 0xffffe000 : raw));
     }
     const uint64_t size = raw & ((uint64_t{1} << (bits - 1)) - 1);
@@ -41,7 +41,7 @@ const Element kF16{"f16", 16, 5, 10}, kBf16{"bf16", 16, 8, 7}, kTf32{"tf32", 32,
 const Element kS8{"s8", 8, 0, 0, true}, kU8{"u8", 8, 0, 0}, kS4{"s4", 4, 0, 0, true}, kU4{"u4", 4, 0, 0},
     kS32{"s32", 32, 0, 0, true}, kB1{"b1", 1, 0, 0};
 
-// The bits of a value that an f16 has.
+// The bits of a value that f16 can represent.
 inline uint64_t halfOf(double v) {
   static const std::map<double, unsigned> all = [] {
     std::map<double, unsigned> made;
@@ -56,7 +56,7 @@ inline uint64_t elementOf(const std::vector<uint32_t>& words, size_t start, int 
   return words[start + bit / 32] >> bit % 32 & (bits == 32 ? ~0u : (1u << bits) - 1);
 }
 
-// Sums of floats: what is added together is aligned and cut off 25 bits below the greatest exponent.
+// Sums of floats: the addends are aligned, and cut off 25 bits below the greatest exponent.
 inline int exponentOf(double v, int least) { return v == 0 ? -100000 : std::max(std::ilogb(v), least); }
 inline double nearestHalf(long double total) {
   if (std::isnan(total)) return NAN;
@@ -89,14 +89,13 @@ struct Product {
   int m, n, k;
   Element a, b, c, d;
   Where whereA, whereB, whereC, whereD;
-  int products = 1;  // in a warp, each of some lanes
+  int products = 1;  // products per warp; each uses some of the lanes
   bool isSaturated = false;
   bool isAnd = false;
 };
 
-// What an element becomes. Sixteen products are added together, of tf32 eight. An H200 has no unit for 8 bits, of which
-// it makes f16 (the even pairs first, then the odd, and what was there at the end), nor for quads, which single lanes
-// compute.
+// The expected element. Sixteen products are added at once, eight of tf32. An H200 multiplies 8-bit floats as f16:
+// first the even pairs, then the odd pairs, and the previous sum at the end. Single lanes compute products of quads.
 inline double sumOf(const Product& each, double before, const std::vector<std::pair<double, double>>& factors) {
   const bool isHalf = each.d.bits == 16;
   if (each.products != 1) {

@@ -1,4 +1,4 @@
-// Video instructions in all their forms, against a reference that reads the instruction's text.
+// All forms of the video instructions, checked against a reference that interprets the instruction's text.
 #include <sstream>
 
 #include "ptx_cases.h"
@@ -9,11 +9,11 @@ namespace {
 
 using Big = __int128;
 
-// Where the parts of an instruction's text are, as words between dots, and the selectors of its operands.
+// The parts of an instruction's text: the words between the dots, and the selectors of its operands.
 struct Form {
   std::string op, d, a, b;
   std::vector<std::string> modifiers;
-  std::string to, left, right;  // selectors, empty: all
+  std::string to, left, right;  // selectors; empty: the whole register
   bool hasThird = false;
   bool isLeftNegated = false, isRightNegated = false, isThirdNegated = false;
 
@@ -127,9 +127,9 @@ uint64_t expected(const Form& form, uint64_t a, uint64_t b, uint64_t c) {
 }
 
 void push(std::vector<Case>& all, const Form& form) {
-  // Seen with the compiler of CUDA 13.0: it saturates as if there were no sign, compares as if there were 64 bits, puts
-  // the wrong half of the result into the upper half of a register, and multiplies and adds without the sign or the
-  // bits above 32.
+  // The compiler of CUDA 13.0 emulates these forms wrongly. It saturates as unsigned, compares as 64-bit, writes the
+  // wrong half of the result into the upper half of a register, and multiplies and adds without the sign or the bits
+  // above 32.
   const bool isSingle = form.op.back() != '2' && form.op.back() != '4';
   const bool isEmulated =
       isSingle && (form.op == "vmad" || form.has("sat") || form.has("min") || form.has("max") || form.to == "h1");

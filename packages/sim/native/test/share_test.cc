@@ -1,4 +1,4 @@
-// Shareable handles, in one process and between two.
+// Shareable handles, within a process and between two processes.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ using namespace mapped;
 
 namespace {
 
-// Maps what the parent sends, reads and writes it, and stays until it is told to go.
+// Maps the parent's memory, reads and writes it, and waits for a message before it ends.
 void mapImported(process::Peer& parent) {
   const int descriptor = parent.receiveDescriptor();
   Primary primary;
@@ -33,9 +33,9 @@ void mapImported(process::Peer& parent) {
   allow(range, 2 * kPiece, 0);
   EQUAL(byteAt(range + 2 * kPiece - 1), 55);
   fill(range, 56, kPiece);
-  // The memory is on the account of who made it.
+  // The memory counts for the process that created it.
   EQUAL(freeBytes(), before);
-  // Only who made it can share it.
+  // Only the creator can share it.
   int again = -1;
   EQUAL(cuMemExportToShareableHandle(&again, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
         CUDA_ERROR_INVALID_VALUE);
@@ -46,7 +46,7 @@ void mapImported(process::Peer& parent) {
   OK(cuMemRelease(handle));
 }
 
-// A process that has one device only.
+// A process with a single device.
 void importWithoutDevice(process::Peer& parent) {
   setenv("SHOAL_SIM_DEVICES", "1", 1);
   const int descriptor = parent.receiveDescriptor();
@@ -57,7 +57,7 @@ void importWithoutDevice(process::Peer& parent) {
         CUDA_ERROR_INVALID_DEVICE);
 }
 
-// Exports and lets itself be killed.
+// Exports memory and waits to be killed.
 void exportAndDie(process::Peer& parent) {
   Primary primary;
   const auto handle = create(kPiece, onDevice(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
@@ -129,7 +129,7 @@ TEST(wrong_handles_are_refused) {
   EQUAL(import(ends[0]), CUDA_ERROR_UNKNOWN);
   close(ends[0]);
   close(ends[1]);
-  // Memory that says nothing, not even sealed; and sealed.
+  // Files without a label, first unsealed and then sealed.
   const int empty = memfd_create("other", MFD_ALLOW_SEALING);
   CHECK(ftruncate(empty, 3 * kPiece) == 0);
   EQUAL(import(empty), CUDA_ERROR_UNKNOWN);

@@ -1,5 +1,4 @@
-// What the libraries share, compiled into this program: faults on demand, the limit of waiting, and sockets between
-// processes.
+// Code that the libraries share, compiled into this program: fault injection, timeouts, and sockets between processes.
 #include "../shared/faults.cc"
 #include "../shared/localSocket.cc"
 #include "../shared/timeout.cc"
@@ -31,7 +30,7 @@ const FaultRules kRules = {
 const FaultRules kOnce = {"own", false, [](const std::string&) { return true; }, [](uint64_t) { return true; }, 7,
                           1,     1};
 
-// Which calls out of `count` get an error: one character a call.
+// The errors of `count` calls, as one character per call.
 std::string errorsOf(Faults& faults, const char* function, int rank, int count) {
   std::string errors;
   for (int call = 0; call < count; ++call) errors += faults.next(function, rank).code == 0 ? '.' : 'E';
@@ -50,7 +49,7 @@ void same(const std::string& got, const std::string& want) {
   if (got != want) throw check::Failure("got \"" + got + "\", want \"" + want + "\"");
 }
 
-// In a process of its own, which may change what is the process's.
+// Runs `body` in a separate process, where it may change process-wide state.
 template <class Body>
 void inProcess(Body&& body) {
   const pid_t child = fork();
@@ -88,7 +87,7 @@ int openDescriptors() {
   return count;
 }
 
-// How the system calls a socket: @ stands for each zero of its name.
+// The name of a socket in the system's list, with @ for each zero byte.
 bool isKnownToSystem(const std::string& name) {
   std::ifstream sockets("/proc/net/unix");
   for (std::string line; std::getline(sockets, line);) {
@@ -105,7 +104,7 @@ double secondsOf(int socket, int option) {
   return static_cast<double>(limit.tv_sec) + static_cast<double>(limit.tv_usec) / 1e6;
 }
 
-// The first connection that a served socket gets, as its thread sees it.
+// The first connection of a served socket, as seen by its thread.
 struct Seen {
   std::mutex mutex;
   std::condition_variable changed;
@@ -131,7 +130,7 @@ struct Seen {
   }
 };
 
-// The other end closes when it has answered.
+// The server closes the connection after its answer.
 void waitForEnd(int connection) {
   char byte = 0;
   EQUAL(recv(connection, &byte, 1, 0), 0);
@@ -204,7 +203,7 @@ TEST(a_fault_of_another_library_is_not_looked_at) {
   struct {
     const char* text;
     bool isForAll,
-        isForOnce;  // whether it is a fault of a library that takes those without a function, and of one that does not
+        isForOnce;  // whether a fault without a function applies to libraries that accept such faults, and to others
   } const cases[] = {{"", false, false},
                      {" ; ,:;", false, false},
                      {"error", true, false},
@@ -239,7 +238,7 @@ TEST(faults_come_at_their_calls_as_often_as_was_asked) {
                      {"error:times=2;error:after=5,times=1", "EE...E........."}};
   for (auto& each : cases) same(errorsOf(faultsOf(kRules, each.text), "ownSend", 0, 15), each.errors);
   same(errorsOf(faultsOf(kOnce, "error call=own*"), "ownSend", 0, 3), "E..");
-  // The calls of others do not count.
+  // Calls of other functions do not count.
   Faults& faults = faultsOf(kRules, "error rank=0 call=ownSend after=1 times=1");
   same(errorsOf(faults, "ownReceive", 0, 3), "...");
   same(errorsOf(faults, "ownSend", 1, 3), "...");
@@ -332,7 +331,7 @@ TEST(a_socket_has_its_whole_name_and_goes_with_its_process) {
   CHECK(isListening(name));
   CHECK(!isListening(name.substr(0, name.size() - 1)));
   CHECK(!isListening(name + "0"));
-  // A taken name, and one of nobody: what the system says is kept.
+  // A taken name and an unknown name: errno is preserved.
   errno = 0;
   EQUAL(listenAt(name, 4), -1);
   EQUAL(errno, EADDRINUSE);
@@ -341,7 +340,7 @@ TEST(a_socket_has_its_whole_name_and_goes_with_its_process) {
   EQUAL(openDescriptors(), before + 1);
   close(listening);
   CHECK(!isListening(name));
-  // What does not fit is cut, which leaves room for the leading zero.
+  // A long name is truncated to leave room for the leading zero.
   const std::string longName = name + std::string(100, 'x'),
                     cut = longName.substr(0, sizeof(sockaddr_un::sun_path) - 1);
   const int cutListening = listenAt(longName, 4);
@@ -383,7 +382,7 @@ TEST(processes_of_other_users_are_not_answered) {
   inProcess([&] {
     CHECK(seteuid(65534) == 0);
     EQUAL(connectTo(name), -1);
-    // It is not answered either when it asks without looking.
+    // The server does not answer either if the client skips the check.
     const int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const Address address(name);
     CHECK(connect(connection, address.pointer(), address.length) == 0);
@@ -414,7 +413,7 @@ TEST(who_asks_a_busy_listener_does_not_wait) {
     const std::string name = freshName();
     const int listening = listenAt(name, 0);
     const Address address(name);
-    // Until its queue is full: nobody takes them.
+    // Connect until the queue is full, because nothing accepts the connections.
     int connected = 0;
     while (connect(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), address.pointer(), address.length) == 0)
       ++connected;

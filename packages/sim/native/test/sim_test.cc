@@ -1,4 +1,5 @@
-// What only the software device has: errors on demand, and work of other libraries on its streams and in its graphs.
+// Functions that only the software device has: injected errors, and work of other libraries on its streams and in its
+// graphs.
 #include <atomic>
 
 #include "check.h"
@@ -60,7 +61,7 @@ TEST(work_is_queued_with_the_memory_it_reads_and_writes) {
   OK(cuStreamSynchronize(stream));
   EQUAL(counts.run, 3);
   EQUAL(counts.discarded, 0);
-  // What fails takes the context along, and what is behind it is given up.
+  // Failed work makes the context fail, and later work is discarded.
   counts.result = CUDA_ERROR_LAUNCH_FAILED;
   OK(shoalSimStreamDelay(stream, 20000000));
   OK(shoalSimEnqueue(stream, run, discard, &counts, known, 2));

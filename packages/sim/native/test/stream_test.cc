@@ -1,4 +1,4 @@
-// Streams: order within, overlap between, the default streams, host functions, waiting.
+// Streams: order within a stream, overlap between streams, default streams, host functions, waiting.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -80,7 +80,7 @@ TEST(the_default_stream_waits_for_blocking_streams_and_they_for_it) {
   OK(cuStreamSynchronize(blocking));
   EQUAL(step.load(), 3);
   OK(cuStreamQuery(nullptr));
-  // A copy without a stream is on the default stream.
+  // A copy without a stream uses the default stream.
   CUdeviceptr memory = check::memory(4);
   OK(shoalSimStreamDelay(blocking, 30 * kMillisecond));
   OK(cuMemsetD32Async(memory, 7, 1, blocking));
@@ -105,7 +105,7 @@ TEST(each_thread_has_a_default_stream_of_its_own) {
     OK(cuStreamGetId(CU_STREAM_PER_THREAD, &theirs));
   }).join();
   CHECK(mine != theirs);
-  // The legacy default stream is ordered after it.
+  // The legacy default stream is ordered after the blocking stream.
   EQUAL(cuStreamQuery(nullptr), CUDA_ERROR_NOT_READY);
   OK(cuStreamSynchronize(nullptr));
   OK(cuStreamQuery_ptsz(nullptr));
@@ -160,7 +160,7 @@ TEST(host_functions_may_hardly_call_cuda) {
         answers[0] = cuMemAlloc_v2(&memory, 16);
         answers[1] = cuStreamSynchronize(nullptr);
         answers[2] = cuCtxSynchronize();
-        // Hardware answers these two.
+        // Hardware allows these two calls in a host function.
         query = cuStreamQuery(static_cast<CUstream>(own));
         record = cuEventRecord(event, static_cast<CUstream>(own));
       },

@@ -1,5 +1,4 @@
-// What textures and surfaces may be made of, asked of the driver itself: sizes, formats, views and options, each at its
-// limits.
+// Valid textures and surfaces, tested on the driver itself: sizes, formats, views and options, each at its limits.
 #include <string>
 
 #include "check.h"
@@ -108,7 +107,7 @@ TEST(rows_of_memory_have_limits) {
            std::to_string(each.width) + " by " + std::to_string(each.height) + ", pitch " + std::to_string(each.pitch) +
                " at " + std::to_string(each.offset));
   }
-  // A row is as long as its texels.
+  // The length of a row depends on the size of its texels.
   expect(create(ofRows(memory, 4, 2, 64, CU_AD_FORMAT_FLOAT, 4), plain), CUDA_SUCCESS, "four texels of 16 bytes");
   expect(create(ofRows(memory, 5, 2, 64, CU_AD_FORMAT_FLOAT, 4), plain), kInvalid, "five texels of 16 bytes");
   expect(create(ofRows(0, 32, 4, 32), plain), kInvalid, "no address");
@@ -181,7 +180,7 @@ TEST(options_of_textures_are_checked) {
                                                      : kInvalid,
            "flag of a cube " + std::to_string(bit));
   }
-  // Integers are filtered, too.
+  // Textures of integers can be filtered, too.
   CUDA_TEXTURE_DESC linear{};
   linear.filterMode = CU_TR_FILTER_MODE_LINEAR;
   expect(create(ofArray(words), linear), CUDA_SUCCESS, "words");
@@ -217,7 +216,7 @@ TEST(views_have_formats_of_the_same_size_and_channels) {
     CUarray_format format;
     unsigned bytes;
   } formats[] = {{CU_AD_FORMAT_UNSIGNED_INT8, 1}, {CU_AD_FORMAT_SIGNED_INT16, 2}, {CU_AD_FORMAT_FLOAT, 4}};
-  // In the header's order: kinds, each with one, two and four channels.
+  // In the header's order: types, each with one, two and four channels.
   const unsigned bytesOfKinds[] = {1, 1, 2, 2, 4, 4, 2, 4};
   CUDA_TEXTURE_DESC filtered{};
   filtered.filterMode = CU_TR_FILTER_MODE_LINEAR;
@@ -259,7 +258,7 @@ TEST(views_are_of_levels_and_layers_that_are_there) {
     resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     resource.res.mipmap.hMipmappedArray = mipmap;
     CUDA_TEXTURE_DESC texture{};
-    EQUAL(create(resource, texture), kInvalid);  // levels have coordinates of all sizes
+    EQUAL(create(resource, texture), kInvalid);  // mipmaps require normalized coordinates
     texture.flags = CU_TRSF_NORMALIZED_COORDINATES;
     EQUAL(create(resource, texture), CUDA_SUCCESS);
     struct {
@@ -326,7 +325,7 @@ TEST(an_object_tells_what_it_was_made_of_and_is_one_of_its_kind) {
   EQUAL(cuTexObjectGetResourceDesc(nullptr, bare), kInvalid);
   EQUAL(cuTexObjectGetTextureDesc(nullptr, bare), kInvalid);
   EQUAL(cuTexObjectGetResourceViewDesc(nullptr, viewed), kInvalid);
-  // Neither passes for the other.
+  // Neither kind of handle is accepted for the other.
   EQUAL(cuTexObjectGetResourceDesc(&resource, surface), kInvalid);
   EQUAL(cuSurfObjectGetResourceDesc(&resource, bare), kInvalid);
   EQUAL(cuTexObjectDestroy(surface), kInvalid);

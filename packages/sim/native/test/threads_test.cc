@@ -1,5 +1,5 @@
-// No thread can be made: every call that needs one returns a status of its API, and nothing aborts or waits for ever.
-// This program's pthread_create takes the place of the C library's, for the libraries too.
+// No thread can be started: every call that needs a thread returns a status of its API. Nothing aborts or hangs. This
+// program's pthread_create replaces the C library's, for the libraries as well.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -11,14 +11,14 @@
 #include "shoal/nvshmem.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool isReplaced = false;  // a sanitizer has a pthread_create of its own
+constexpr bool isReplaced = false;  // a sanitizer has its own pthread_create
 #else
 constexpr bool isReplaced = true;
 #endif
 
 namespace {
 
-// How many threads may be made before none can be; negative: all.
+// The number of threads that may still be started; negative: unlimited.
 std::atomic<int> left{-1};
 std::atomic<int> refused{0};
 
@@ -46,7 +46,8 @@ extern "C"
 
 namespace {
 
-// Runs `body` when no thread can be made, then when one can, and so on until all are. `body` throws for a wrong status.
+// Runs `body` when no thread can be started, then with one thread, and so on, until enough threads can be started.
+// `body` throws for a wrong status.
 void withFewerThreads(const std::function<void()>& body, int most = 40) {
   if (!isReplaced) throw check::Skip("sanitizers have a pthread_create of their own");
   for (int threads = 0;; ++threads) {
@@ -70,7 +71,7 @@ void withFewerThreads(const std::function<void()>& body, int most = 40) {
   }
 }
 
-// A status that says so, or success.
+// True for success and for the status that reports the lack of a thread.
 bool isTold(CUresult status) { return status == CUDA_SUCCESS || status == CUDA_ERROR_OPERATING_SYSTEM; }
 bool isTold(ncclResult_t status) {
   return status == ncclSuccess || status == ncclSystemError || status == ncclUnhandledCudaError ||
@@ -202,7 +203,7 @@ TEST(a_group_that_is_queued_in_part_breaks_off) {
       NCCL(ncclAllReduce(at, at, 16, ncclFloat32, ncclSum, comms[rank], streams[rank]));
     }
     CHECK(isTold(ncclGroupEnd()));
-    // None of them waits for a rank whose part was not queued.
+    // No rank waits for a rank whose part was not queued.
     for (int rank = 0; rank < 3; ++rank) {
       OK(cuCtxSetCurrent(contexts[rank]));
       OK(cuStreamSynchronize(streams[rank]));
@@ -215,10 +216,10 @@ TEST(a_group_that_is_queued_in_part_breaks_off) {
   });
 }
 
-// NVSHMEM starts once in a process.
+// NVSHMEM can only start once per process.
 TEST(nvshmem_without_threads_returns_a_status_and_starts_later) {
   check::Primary primary;
-  // What it says of each failure is not for the test's output.
+  // The messages of expected failures do not belong in the test's output.
   CHECK(freopen("/dev/null", "w", stderr) != nullptr);
   withFewerThreads([&] {
     nvshmemx_uniqueid_t id = {};
@@ -230,7 +231,7 @@ TEST(nvshmem_without_threads_returns_a_status_and_starts_later) {
     status = nvshmemx_hostlib_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes);
     CHECK(status == NVSHMEMX_SUCCESS || status == NVSHMEMX_ERROR_INTERNAL);
     if (status != NVSHMEMX_SUCCESS) return;
-    // Started: blocking calls, which have no status, need no further thread.
+    // After the start, blocking calls, which have no status, need no further thread.
     auto* cell = static_cast<int*>(nvshmem_malloc(sizeof(int)));
     CHECK(cell != nullptr);
     nvshmem_int_p(cell, 5, 0);

@@ -1,4 +1,4 @@
-// Who may use mapped memory and when: rights of devices, work that is queued, mappings that go meanwhile.
+// Access to mapped memory: rights of devices, queued work, and mappings that are removed in the meantime.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ TEST(each_device_has_its_own_rights) {
     EQUAL(cuStreamWriteValue32_v2(nullptr, range, 1, 0), CUDA_ERROR_INVALID_VALUE);
     OK(cuStreamWaitValue32_v2(nullptr, range, 0, CU_STREAM_WAIT_VALUE_GEQ));
   }
-  // Taken away again.
+  // The rights are removed again.
   mapped::allow(range, 2 * kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE);
   EQUAL(cuMemcpyDtoH_v2(&byte, range, 1), CUDA_ERROR_INVALID_VALUE);
   CUmemAccessDesc wrong = {here, static_cast<CUmemAccess_flags>(2)};
@@ -73,7 +73,7 @@ TEST(pages_are_protected_from_the_program_too) {
   auto dies = [&](bool isWrite) {
     const pid_t child = fork();
     if (child == 0) {
-      signal(SIGSEGV, SIG_DFL);  // sanitizers would report what is expected here
+      signal(SIGSEGV, SIG_DFL);  // sanitizers would report the expected fault
       signal(SIGBUS, SIG_DFL);
       auto* word = reinterpret_cast<volatile int*>(range);
       if (isWrite) *word = 1;
@@ -96,7 +96,7 @@ TEST(pages_are_protected_from_the_program_too) {
 TEST(queued_work_fails_where_its_memory_was_taken_away) {
   enum class Taken { memory, rights, writing };
   for (const Taken taken : {Taken::memory, Taken::rights, Taken::writing}) {
-    // A context of its own: it is of no use afterwards.
+    // A separate context, because it is unusable afterwards.
     CUcontext context = nullptr;
     OK(cuInit(0));
     OK(cuCtxCreate_v2(&context, 0, 0));
@@ -106,7 +106,7 @@ TEST(queued_work_fails_where_its_memory_was_taken_away) {
     mapped::grow(range, kPiece, 0);
     OK(shoalSimStreamDelay(stream, 20000000));
     OK(cuMemsetD8Async(range, 1, kPiece, stream));
-    // Nobody waits for what has not begun.
+    // Unmapping does not wait for work that has not started.
     if (taken == Taken::memory) OK(cuMemUnmap(range, kPiece));
     if (taken == Taken::rights) mapped::allow(range, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE);
     if (taken == Taken::writing) mapped::allow(range, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ);
@@ -136,7 +136,7 @@ TEST(queued_work_finds_the_memory_that_is_there_then) {
   OK(cuMemAddressFree(range, 2 * kPiece));
 }
 
-// Work that is under way must not lose its memory under its hands.
+// Running work must not lose its memory.
 TEST(memory_is_taken_away_between_operations) {
   for (int round = 0; round < 20; ++round) {
     CUcontext context = nullptr;
@@ -148,7 +148,7 @@ TEST(memory_is_taken_away_between_operations) {
     OK(cuMemAddressReserve(&range, size, 0, 0, 0));
     mapped::grow(range, size, 0);
     for (int fills = 0; fills < 4; ++fills) OK(cuMemsetD8Async(range, 1, size, stream));
-    OK(cuStreamWaitValue32_v2(stream, range, 2, CU_STREAM_WAIT_VALUE_EQ));  // never
+    OK(cuStreamWaitValue32_v2(stream, range, 2, CU_STREAM_WAIT_VALUE_EQ));  // never satisfied
     usleep(static_cast<useconds_t>(round) * 1000);
     if (round % 2 == 0) OK(cuMemUnmap(range, size));
     else mapped::allow(range, size, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE);

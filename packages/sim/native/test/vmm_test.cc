@@ -12,7 +12,7 @@ TEST(granularity_is_two_mebibytes) {
     OK(cuMemGetAllocationGranularity(&granularity, &properties, static_cast<CUmemAllocationGranularity_flags>(option)));
     EQUAL(granularity, kPiece);
   }
-  // Also of what cannot be created.
+  // Also for properties of memory that cannot be created.
   auto properties = onDevice(99);
   OK(cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   EQUAL(granularity, kPiece);
@@ -29,7 +29,7 @@ TEST(address_ranges_are_reserved_and_freed) {
   CUdeviceptr range = 0, other = 0;
   OK(cuMemAddressReserve(&range, 8 * kPiece, 0, 0, 0));
   EQUAL(range % kPiece, 0);
-  // Nothing is there yet, and no copy may take it for host memory.
+  // Nothing is mapped yet, and no copy may treat the range as host memory.
   char host[16];
   EQUAL(cuMemcpyHtoD_v2(range, host, 16), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemcpy(reinterpret_cast<CUdeviceptr>(host), range, 16), CUDA_ERROR_INVALID_VALUE);
@@ -37,10 +37,10 @@ TEST(address_ranges_are_reserved_and_freed) {
   EQUAL(cuMemAddressFree(range + kPiece, 7 * kPiece), CUDA_ERROR_INVALID_VALUE);
   OK(cuMemAddressFree(range, 8 * kPiece));
   EQUAL(cuMemAddressFree(range, 8 * kPiece), CUDA_ERROR_INVALID_VALUE);
-  // The place is free again, so the hint can be followed.
+  // The addresses are free again, so the hint can be used.
   OK(cuMemAddressReserve(&other, 8 * kPiece, 0, range, 0));
   CHECK(other == range);
-  // And now it is not: the range lies elsewhere.
+  // Now they are taken, so the range is elsewhere.
   CUdeviceptr third = 0;
   OK(cuMemAddressReserve(&third, kPiece, 0, range, 0));
   CHECK(third != range);
@@ -106,7 +106,7 @@ TEST(properties_come_back) {
   Primary primary;
   auto properties = onDevice(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR |
-                                                                           16);  // unknown ones are ignored
+                                                                           16);  // unknown flags do not matter
   properties.allocFlags.gpuDirectRDMACapable = 2;
   properties.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
   const auto handle = create(kPiece, properties);
@@ -117,7 +117,7 @@ TEST(properties_come_back) {
   EQUAL(read.location.id, 1);
   EQUAL(read.requestedHandleTypes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   EQUAL(read.allocFlags.gpuDirectRDMACapable, 1);
-  // A hint that is not followed.
+  // Compression is a hint that is not followed.
   EQUAL(read.allocFlags.compressionType, CU_MEM_ALLOCATION_COMP_NONE);
   OK(cuMemRelease(handle));
   EQUAL(cuMemGetAllocationPropertiesFromHandle(&read, handle), CUDA_ERROR_INVALID_VALUE);
@@ -151,7 +151,7 @@ TEST(wrong_mappings_are_refused) {
   CUdeviceptr range = 0;
   OK(cuMemAddressReserve(&range, 4 * kPiece, 0, 0, 0));
   const auto handle = create(2 * kPiece, onDevice(0));
-  // Memory is mapped as a whole.
+  // Only the whole memory can be mapped.
   EQUAL(cuMemMap(range, kPiece, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
   EQUAL(cuMemMap(range, kPiece, kPiece, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
   EQUAL(cuMemMap(range, 4096, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
@@ -167,7 +167,7 @@ TEST(wrong_mappings_are_refused) {
   OK(cuMemMap(range + kPiece, 2 * kPiece, 0, handle, 0));
   EQUAL(cuMemMap(range, 2 * kPiece, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemMap(range + kPiece, 2 * kPiece, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-  // No mapping may be cut, and there may be nothing at all.
+  // An unmap must not cut a mapping, and must cover at least one.
   EQUAL(cuMemUnmap(range, 2 * kPiece), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemUnmap(range + 2 * kPiece, 2 * kPiece), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemUnmap(range + kPiece, 0), CUDA_ERROR_INVALID_VALUE);
@@ -197,7 +197,7 @@ TEST(the_same_memory_shows_through_all_its_mappings) {
   EQUAL(byteAt(range + kPiece), 9);
   EQUAL(byteAt(range + 3 * kPiece), 9);
   EQUAL(byteAt(range + kPiece - 1), 1);
-  // One goes, the others stay.
+  // One mapping is removed; the others stay.
   OK(cuMemUnmap(range, 2 * kPiece));
   EQUAL(byteAt(range + 2 * kPiece), 1);
   OK(cuMemUnmap(range, 6 * kPiece));
@@ -220,7 +220,7 @@ TEST(operations_go_across_mappings_side_by_side) {
   OK(cuMemcpyDtoH_v2(back.data(), range, back.size()));
   CHECK(back == bytes);
   EQUAL(cuMemcpyDtoH_v2(back.data(), range + 1, back.size()), CUDA_ERROR_INVALID_VALUE);
-  // A hole in the middle.
+  // Makes a hole in the middle.
   OK(cuMemUnmap(range + kPiece, 2 * kPiece));
   mapped::grow(range + 2 * kPiece, kPiece, 0);
   EQUAL(cuMemcpyDtoH_v2(back.data(), range, back.size()), CUDA_ERROR_INVALID_VALUE);
@@ -293,7 +293,7 @@ TEST(mapped_pointers_tell_what_they_point_to) {
   OK(cuMemGetAddressRange_v2(&base, &size, range + kPiece + 5));
   CHECK(base == range + kPiece);
   EQUAL(size, kPiece);
-  // As an attribute, the range is all that was reserved.
+  // As an attribute, the range is the whole reservation.
   OK(cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, range + kPiece));
   OK(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, range + kPiece));
   CHECK(base == range);

@@ -1,4 +1,4 @@
-// Copies that go on beside the kernel, and barriers that wait for them and for threads.
+// Asynchronous copies, and barriers that wait for copies and for threads.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cuda/barrier>
@@ -8,7 +8,7 @@
 namespace cg = cooperative_groups;
 
 extern "C" {
-// Each block turns its 256 numbers around.
+// Each block reverses its 256 numbers.
 __global__ void groupCopy(const int* in, int* out) {
   __shared__ __align__(16) int box[256];
   auto block = cg::this_thread_block();
@@ -16,7 +16,7 @@ __global__ void groupCopy(const int* in, int* out) {
   cg::wait(block);
   out[blockIdx.x * 256 + threadIdx.x] = box[255 - threadIdx.x];
 }
-// Two stages: one is computed with while the next is on its way.
+// Two stages: one is used while the next one is copied.
 __global__ void pipelined(const int* in, int* out, int rounds) {
   constexpr int stages = 2;
   __shared__ int box[stages][128];
@@ -53,7 +53,7 @@ __global__ void threadPipeline(const int4* in, int4* out) {
   value.x += box[1][threadIdx.x].x;
   out[threadIdx.x] = value;
 }
-// One warp makes numbers, the others take them, through a buffer for two.
+// One warp produces numbers and the others consume them, through a double buffer.
 __global__ void producerAndConsumers(int* out, int count) {
   using Barrier = cuda::barrier<cuda::thread_scope_block>;
   __shared__ Barrier full[2], empty[2];
@@ -80,7 +80,7 @@ __global__ void producerAndConsumers(int* out, int count) {
     out[threadIdx.x - 32] = sum;
   }
 }
-// Lanes of one warp wait for the others of it.
+// Lanes of one warp wait for each other.
 __global__ void withinWarp(int* out) {
   __shared__ cuda::barrier<cuda::thread_scope_block> half;
   __shared__ int box;
@@ -95,7 +95,7 @@ __global__ void withinWarp(int* out) {
     out[threadIdx.x] = -1;
   }
 }
-// Half of the threads leave; the rest go through two phases more.
+// Half of the threads drop out. The rest run two more phases.
 __global__ void dropOut(int* out) {
   __shared__ cuda::barrier<cuda::thread_scope_block> all;
   __shared__ int count;
@@ -109,7 +109,7 @@ __global__ void dropOut(int* out) {
   atomicAdd(&count, 1);
   all.arrive_and_wait();
   out[threadIdx.x / 2] = count;
-}// One thread starts the copies of all; the barrier counts their bytes.
+}// One thread starts all copies. The barrier counts their bytes.
 __global__ void bulk(const int* in, int* out) {
   __shared__ __align__(128) int box[256];
   __shared__ cuda::barrier<cuda::thread_scope_block> come;
@@ -136,7 +136,7 @@ __global__ void bulk(const int* in, int* out) {
     cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<0>());
   }
 }
-// Each block of a cluster writes into its neighbour, which waits for the bytes.
+// Each block of a cluster writes to its neighbour, which waits for the bytes.
 __global__ void __cluster_dims__(2, 1, 1) neighbours(int* out) {
   __shared__ __align__(8) int box[32];
   __shared__ uint64_t come;

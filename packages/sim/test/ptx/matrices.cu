@@ -1,4 +1,4 @@
-// Products of matrices on the matrix units: by mma with ldmatrix, and by wmma with fragments that are changed in between.
+// Matrix products on the tensor cores: mma with ldmatrix, and wmma with fragments that the kernel modifies.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -7,7 +7,8 @@ using namespace nvcuda;
 __device__ unsigned inShared(const void* at) { return static_cast<unsigned>(__cvta_generic_to_shared(at)); }
 
 extern "C" {
-// C = A * B of f16 with sums of f32: A in rows of k, B in rows of n, C in rows of n. Four warps make 64 times 64, each 32 times 32.
+// C = A * B, of f16 with f32 sums. A has rows of k elements, B and C rows of n. Four warps compute 64 x 64, each 32 x
+// 32.
 __global__ void __launch_bounds__(128) matmul(const half* a, const half* b, float* c, int n, int k) {
   __shared__ __align__(16) half tileA[64][24], tileB[16][72];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -1,4 +1,4 @@
-// What the lanes of a warp and the threads of a block do together.
+// Operations of all lanes of a warp, or of all threads of a block.
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 extern "C" {
@@ -28,7 +28,7 @@ __global__ void blockSum(const float* in, float* out, int n) {
     if (threadIdx.x == 0) atomicAdd(out, sum);
   }
 }
-// Each lane takes the lock by itself: without independent threads this never ends.
+// Each lane takes the lock by itself. This only ends with independent thread scheduling.
 __global__ void lockEachLane(int* lock, int* count) {
   bool isDone = false;
   while (!isDone) {
@@ -41,7 +41,7 @@ __global__ void lockEachLane(int* lock, int* count) {
     }
   }
 }
-// Lanes wait for the lane before them.
+// Each lane waits for the lane before it.
 __global__ void chain(volatile int* flags) {
   const int i = threadIdx.x;
   if (i > 0) {

@@ -1,4 +1,4 @@
-// Kernels with one fault each, for the checker. Made with -lineinfo, so that reports name these lines.
+// Kernels with one fault each, for the checker. Compiled with -lineinfo, so that reports name these lines.
 extern "C" {
 __global__ void outOfRange(int* data, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -40,14 +40,14 @@ __global__ void bothWrite(int* out) {
   __syncthreads();
   out[threadIdx.x] = v;
 }
-// No fault: they write the same.
+// Not a fault: all write the same value.
 __global__ void allWriteOne(int* out) {
   __shared__ int v;
   v = out[0] + 1;
   __syncthreads();
   out[threadIdx.x] = v;
 }
-// Lanes of one warp, which go together here and need not on hardware.
+// The lanes of a warp run together here, but not necessarily on hardware.
 __global__ void noSyncwarp(int* out) {
   __shared__ int v[32];
   v[threadIdx.x] = threadIdx.x;
