@@ -13,13 +13,13 @@ import {
   type WrittenNode,
 } from './nodeDescription.js'
 
-/** The sizes of a launch in a graph, whose stream is that of the graph's launch. */
+/** Sizes of a kernel launch in a graph. The stream is that of the graph's launch. */
 export type NodeConfig = Omit<LaunchConfig, 'stream'>
 
-/** Where the parameters of a kernel lie in a `CUgraphNodeParams`; sizes follow each other. */
+/** Offsets of a kernel's parameters in a `CUgraphNodeParams`. The sizes of a dimension are contiguous. */
 export const kernelOffsets = { func: 16, gridDim: 24, blockDim: 36, sharedMemBytes: 48, kernelParams: 56 } as const
 
-// The same in words of 4 bytes, and of 8.
+// The same offsets in words of 4 and 8 bytes.
 const func64 = kernelOffsets.func / 8
 const gridDim32 = kernelOffsets.gridDim / 4
 const blockDim32 = kernelOffsets.blockDim / 4
@@ -30,8 +30,8 @@ const api = 'kernelNode'
 const noPointers: U64Halves = { low: 0, high: 0 }
 
 /**
- * A node that runs a kernel (`CU_GRAPH_NODE_TYPE_KERNEL`). Sizes and arguments are checked now; the module and the
- * memory of the arguments must be there whenever the graph is launched.
+ * Describes a node that runs a kernel (`CU_GRAPH_NODE_TYPE_KERNEL`). Sizes and arguments are checked now. The module
+ * and the memory of the arguments must exist at each launch of the graph.
  * @throws TypeError, RangeError, DisposedError
  *
  * @example
@@ -45,9 +45,9 @@ export function kernelNode<const S extends KernelSignature>(
   return new KernelDescription(kernel as Kernel<never>, config, args)
 }
 
-/** Memory for the one that is added: of its words only those of a kernel are ever written, and those that change. */
+/** Reusable memory for the node being added. Only the words of a kernel are ever written, and only if they change. */
 let shared: ReturnType<typeof allocateParameters> | undefined
-/** The sizes that it has. */
+/** The sizes in the shared memory. */
 let sharedShape: LaunchShape | undefined
 
 function writeShape({ u32 }: NodeWords, shape: LaunchShape): void {
@@ -64,8 +64,8 @@ function writeShape({ u32 }: NodeWords, shape: LaunchShape): void {
 type LaunchShape = ReturnType<Kernel['_checkNode']>
 
 /**
- * Whether a configuration has the sizes that were checked last, and nothing else. What throws is asked again, and
- * refused.
+ * Whether a configuration has exactly the sizes that were checked last. Returns false if reading it throws; the full
+ * check then reports the error.
  */
 function isSame(shape: LaunchShape, config: NodeConfig): boolean {
   try {
@@ -80,7 +80,7 @@ function isSame(shape: LaunchShape, config: NodeConfig): boolean {
   }
 }
 
-/** A revoked proxy, which cannot be asked, is none. */
+/** Whether a value is a kernel. A revoked proxy is not, and reading it would throw. */
 function isKernel(value: unknown): value is Kernel {
   try {
     return value instanceof Kernel && value._identity !== undefined
@@ -89,7 +89,7 @@ function isKernel(value: unknown): value is Kernel {
   }
 }
 
-/** Graphs have thousands of these: one object each, and nothing that is made for the library to read. */
+/** Graphs have thousands of kernel nodes. So each is a single object, without encoded parameters. */
 class KernelDescription extends NodeDescription {
   readonly #kernel: Kernel
   readonly #shape: LaunchShape
@@ -107,7 +107,7 @@ class KernelDescription extends NodeDescription {
     if (args.length > 0) this.#pack()
   }
 
-  /** Checks the arguments, and gives where C reads them until the next are packed. */
+  /** Checks and packs the arguments. Returns the pointers for C, valid until the next arguments are packed. */
   #pack(): U64Halves {
     const block = this.#kernel._takeNodeBlock(api)
     block.write(this.#args)

@@ -25,10 +25,10 @@ import { isCudaArray } from '../texture/isCudaArray.js'
 import { NodeDescription, type NodeWords } from './nodeDescription.js'
 
 const unified = CUmemorytype.CU_MEMORYTYPE_UNIFIED
-/** The widest element that `cuMemsetD32` knows, in bytes. */
+/** Widest element of `cuMemsetD32` in bytes. */
 const widest = 4
 
-/** Where the parameters of a fill, and of a copy, lie in a `CUgraphNodeParams`. */
+/** Offsets of a fill's and a copy's parameters in a `CUgraphNodeParams`. */
 const memsetOffsets = { dst: 16, pitch: 24, value: 32, elementSize: 36, width: 40, height: 48, ctx: 56 } as const
 const memcpyOffsets = {
   copyCtx: 24,
@@ -44,11 +44,13 @@ const memcpyOffsets = {
 const arrayKeys: OptionKeys<ArrayNodeOptions> = { region: true, at: true, pitch: true, rows: true }
 
 /**
- * A node that copies the whole of `source` to `target`, which has to be as long: device memory of any device and
- * package, page-locked or managed memory (`CU_GRAPH_NODE_TYPE_MEMCPY`); the rows of a `PitchedBuffer` or of a region of
- * one, to or from another of the same extent or memory of as many bytes; or texels of a `CudaArray` on either side, all
- * or those of a region. Both must be there whenever the graph is launched. An ordinary array cannot be part of a graph.
- * @param options for arrays, as those of `CudaArray.copyFrom`.
+ * Describes a node that copies `source` to `target`, which must have the same length (`CU_GRAPH_NODE_TYPE_MEMCPY`).
+ *
+ * The memory is device memory of any device and package, or page-locked or managed memory. For the rows of a
+ * `PitchedBuffer` or its region, the other side is another of the same extent or memory of as many bytes. Either side
+ * can be a `CudaArray`, with all texels or a region. Both sides must exist at each launch of the graph. An ordinary
+ * array cannot be part of a graph.
+ * @param options for arrays, as for `CudaArray.copyFrom`
  * @throws TypeError for anything else, or another dtype; RangeError for another length; DisposedError
  *
  * @example
@@ -129,10 +131,14 @@ function arrayCopyNode(
 }
 
 /**
- * A node that writes one value to every element of `buffer`, of pitched memory to those of all rows
- * (`CU_GRAPH_NODE_TYPE_MEMSET`).
- * @throws TypeError, RangeError for a value that the element type cannot hold, or one wider than 4 bytes whose 32-bit
- * parts differ, and for slices with other rows between them, which no single fill of CUDA writes; DisposedError
+ * Describes a node that fills every element of `buffer` with one value (`CU_GRAPH_NODE_TYPE_MEMSET`). Fills only the
+ * elements of pitched memory, not its gaps.
+ * @throws TypeError; RangeError for a value that the element type cannot hold, for a value wider than 4 bytes whose
+ * 32-bit parts differ, and for slices with other rows between them, because one CUDA fill cannot write these;
+ * DisposedError
+ *
+ * @example
+ * const clear = graph.add(fillNode(sums, 0))
  */
 export function fillNode<E extends ElementType>(
   buffer: DeviceBuffer<E> | PitchedBuffer<E>,
@@ -170,9 +176,9 @@ export function fillNode<E extends ElementType>(
   })
 }
 
-/** Of pitched memory: bytes from row to row, rows, and bytes in a row. */
+/** Returns pitched memory's distance between rows in bytes, its rows, and the bytes per row. */
 function rowsOf({ depth, height, _side: side, _size: { width } }: PitchedBuffer<ElementType>, api: string) {
-  // Slices that follow each other without a gap are rows of one.
+  // Slices without a gap between them are rows of one large slice.
   if (depth > 1 && side.rows !== height) {
     throw outOfRange(
       api,
@@ -184,13 +190,13 @@ function rowsOf({ depth, height, _side: side, _size: { width } }: PitchedBuffer<
   return { pitch: side.pitch, height: height * depth, width }
 }
 
-/** A `size_t` at an offset. */
+/** Writes a `size_t` at an offset. */
 function putSize({ u32 }: NodeWords, offset: number, value: number): void {
   u32[offset / 4] = value
   u32[offset / 4 + 1] = value / 2 ** 32
 }
 
-/** The bytes that, repeated, give the element: 1, 2 or 4; undefined when they are more. */
+/** Returns how many bytes form the element when repeated: 1, 2 or 4; undefined if more are needed. */
 function patternOf(element: DataView): 1 | 2 | 4 | undefined {
   const { byteLength } = element
   for (const size of [1, 2, widest] as const) {
@@ -202,7 +208,7 @@ function patternOf(element: DataView): 1 | 2 | 4 | undefined {
   return undefined
 }
 
-/** Memory that C can reach when the graph runs. */
+/** Returns the range of memory that C can reach when the graph runs. */
 function rangeOf(memory: unknown, api: string, name: string): MemoryRange {
   if (ArrayBuffer.isView(memory)) {
     throw wrongType(
@@ -215,15 +221,12 @@ function rangeOf(memory: unknown, api: string, name: string): MemoryRange {
   return toMemoryRange(memory as MemoryLike, api, name)
 }
 
-/** CUDA has no copies and fills of nothing in a graph. */
+/** Refuses empty copies and fills, which CUDA does not support in graphs. */
 function requireSome(byteLength: number, api: string, name: string): void {
   if (byteLength === 0) throw outOfRange(api, name, 'memory of at least one byte', byteLength)
 }
 
-/**
- * The copy runs where its memory is; where that is the host's, on the graph's device. That device may lack access to
- * one end.
- */
+/** Returns the context of a copy: that of device memory, else the graph's. This device may lack access to one side. */
 function contextFor(context: Context, ranges: readonly MemoryRange[]): bigint {
   const [{ deviceOrdinal: first } = {}] = ranges
   if (ranges.some(({ access, deviceOrdinal }) => access !== undefined || deviceOrdinal !== first)) {

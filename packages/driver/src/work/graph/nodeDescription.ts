@@ -8,27 +8,27 @@ import type { Kernel } from '../launch/kernel.js'
 import type { NodeResources } from './nodeResources.js'
 import { codeOfType, type GraphNodeType } from './nodeTypes.js'
 
-/** How a node is described to the library: its part of the `CUgraphNodeParams`, and what must stay while C reads it. */
+/** The node's part of the `CUgraphNodeParams`, and objects to keep while C reads it. */
 export interface WrittenParameters {
   readonly parameters: StructValue<CUgraphNodeParams>
-  /** Memory that the parameters name. */
+  /** Memory that the parameters refer to. */
   readonly memory?: unknown
 }
 
-/** What the launches of a kernel have beside sizes and arguments. */
+/** Launch attributes of a kernel. */
 export type KernelAttributes = NonNullable<Kernel['_attributes']>
 
-/** Objects that must be there when a node runs, each with a check that throws once it is gone. */
+/** Objects that a node needs when it runs. Each has a check that throws after it was disposed of. */
 export type NodeChecks = Map<object, () => void>
 
-/** The `CUgraphNodeParams` of a node, until the next is written, and what must be kept while C reads it. */
+/** The `CUgraphNodeParams` of a node, valid until the next is written, and objects to keep while C reads it. */
 export interface WrittenNode {
   readonly parameters: NativeMemory
   readonly halves: U64Halves
   readonly memory: unknown
 }
 
-/** A `CUgraphNodeParams` as words of 4 bytes and of 8. */
+/** A `CUgraphNodeParams` as words of 4 bytes and of 8 bytes. */
 export interface NodeWords {
   readonly u32: Uint32Array
   readonly u64: BigUint64Array
@@ -38,7 +38,7 @@ interface Shared extends NodeWords {
   readonly written: WrittenNode
 }
 
-/** Memory for one `CUgraphNodeParams`, all zero. */
+/** Allocates zeroed memory for one `CUgraphNodeParams`. */
 export function allocateParameters(): Shared {
   const native = NativeMemory.allocate(CUgraphNodeParams.size)
   const u32 = new Uint32Array(native.buffer)
@@ -47,39 +47,41 @@ export function allocateParameters(): Shared {
   return { written, u32, u64: new BigUint64Array(native.buffer) }
 }
 
-/** What each call writes anew. */
+/** Memory that each call overwrites. */
 let shared: Shared | undefined
 
-/** What describes a node; see {@link NodeDescription}. */
+/** The parts of a {@link NodeDescription}. */
 interface Content {
   /**
-   * Writes its parameters for a graph of `context` behind the type into zeroed memory; must not call what is not ours.
+   * Writes the parameters for a graph of `context` into zeroed memory, after the type. Must not call code of the
+   * program.
    */
   readonly writeWords?: (words: NodeWords, context: Context) => void
-  /** Its parameters, of nodes that are not many in a graph. */
+  /** Returns the parameters, for kinds of nodes that graphs have few of. */
   readonly write?: (context: Context, api: string) => WrittenParameters
-  /** What must be there when the node runs. */
+  /** Objects that the node needs when it runs. */
   readonly needs?: ReadonlyMap<object, () => void>
   readonly callback?: SharedCallback
-  /** A graph that it runs a copy of. */
+  /** A graph of which the node runs a copy. */
   readonly child?: { readonly _resources: NodeResources }
 }
 
 /**
- * What a node does, apart from any graph: `copyNode`, `fillNode`, `kernelNode` and their kin make one. A graph adds it,
- * a node of a graph and an executable graph take it as what to do from now on.
+ * A description of a node's work, independent of a graph. Created by `copyNode`, `fillNode`, `kernelNode` and others.
+ *
+ * `Graph.add` adds it as a node. `GraphNode.update` and `GraphExec.updateNode` replace a node's work by it.
  */
 export class NodeDescription extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
 
-  /** What the node will do. */
+  /** Kind of the node. */
   readonly type: GraphNodeType
-  /** Left out by kernels, which are many in a graph: they have a class of their own. */
+  /** Undefined for kernels, which have their own class, because graphs have many of them. */
   readonly #content: Content | undefined
 
-  /** @internal Of a kernel. */
+  /** @internal Launch attributes of a kernel. */
   readonly _attributes: KernelAttributes | undefined
 
   /** @internal */
@@ -92,12 +94,15 @@ export class NodeDescription extends PublicObject {
     this._attributes = attributes
   }
 
-  /** @internal Short, as it is asked of each node. A revoked proxy, which cannot be asked, is none. */
+  /**
+   * @internal Whether a value is a description. Short, because it runs for each node. A revoked proxy is not a
+   * description.
+   */
   static _is(value: unknown): value is NodeDescription {
     return typeof value === 'object' && value !== null && #content in value
   }
 
-  /** @internal The object that stands for all it needs, where there is one. */
+  /** @internal The only object that the node needs, if there is just one. */
   get _soleNeed(): object | undefined {
     return undefined
   }
@@ -112,14 +117,14 @@ export class NodeDescription extends PublicObject {
     return this.#content?.child
   }
 
-  /** @internal Adds what must be there when the node runs. */
+  /** @internal Adds the objects that the node needs when it runs. */
   _addNeeds(to: NodeChecks): void {
     const needs = this.#content?.needs
     if (needs !== undefined) for (const [object, check] of needs) to.set(object, check)
   }
 
   /**
-   * @internal The parameters of the node in a graph of `context`. @throws DisposedError when something that it needs is
+   * @internal Returns the parameters of the node in a graph of `context`. @throws DisposedError when a needed object is
    * gone
    */
   _write(context: Context, api: string): WrittenNode {

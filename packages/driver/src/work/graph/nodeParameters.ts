@@ -29,58 +29,58 @@ import type { GraphNodeType } from './nodeTypes.js'
 
 type Three = readonly [x: number, y: number, z: number]
 
-/** One end of a copy in a graph: an address, or a `CUarray`. Places are in bytes, rows and slices. */
+/** One side of a copy in a graph: an address or a `CUarray`. Positions are in bytes, rows and slices. */
 export interface CopyEnd {
-  /** Whether `handle` is the handle of an array, and not an address. */
+  /** Whether `handle` is an array's handle instead of an address. */
   readonly isArray: boolean
   /** The address, or the `CUarray`. */
   readonly handle: bigint
-  /** Where it begins in a row, in bytes. */
+  /** Start within a row, in bytes. */
   readonly x: number
-  /** The first row. */
+  /** Index of the first row. */
   readonly y: number
-  /** The first slice. */
+  /** Index of the first slice. */
   readonly z: number
-  /** Bytes from row to row of memory; 0: rows without gaps. */
+  /** Distance between rows of memory in bytes; 0 for rows without gaps. */
   readonly pitch: number
-  /** Rows from slice to slice of memory. */
+  /** Number of rows per slice of memory. */
   readonly rows: number
 }
 
-/** What a node does, as the driver has it. Of nodes that are not named here it tells the kind alone. */
+/** A node's work as the driver reports it. For unlisted kinds, only the kind. */
 export type NodeParameters =
   | {
       readonly type: 'kernel'
-      /** The name of the kernel in its image; undefined before CUDA 12.3, which does not tell. */
+      /** Name of the kernel in its image; undefined before CUDA 12.3, which does not report it. */
       readonly name: string | undefined
       readonly grid: Three
       readonly block: Three
-      /** Bytes of dynamic shared memory. */
+      /** Dynamic shared memory in bytes. */
       readonly sharedMemory: number
     }
   | {
       readonly type: 'memcpy'
       readonly source: CopyEnd
       readonly target: CopyEnd
-      /** Bytes of a row, rows, and slices. */
+      /** Bytes per row, rows, and slices. */
       readonly extent: Three
     }
   | {
       readonly type: 'memset'
       readonly address: bigint
-      /** The bits that each element gets. */
+      /** Bits written to each element. */
       readonly value: number
-      /** 1, 2 or 4. */
+      /** Size of an element in bytes: 1, 2 or 4. */
       readonly elementBytes: number
-      /** Elements of a row. */
+      /** Elements per row. */
       readonly width: number
       readonly height: number
-      /** Bytes from row to row. */
+      /** Distance between rows in bytes. */
       readonly pitch: number
     }
   | {
       readonly type: 'graph'
-      /** The graph inside, which goes with the one around it. */
+      /** The inner graph, which ends with the outer one. */
       readonly graph: Graph
     }
   | { readonly type: 'event-record' | 'wait-event'; readonly eventHandle: bigint }
@@ -103,8 +103,8 @@ export type NodeParameters =
     }
 
 /**
- * What a node does, also one that was captured (`cuGraphKernelNodeGetParams` and its kin). Arguments of kernels are not
- * told: CUDA has their bytes, and no types.
+ * Returns a node's work, also for captured nodes (`cuGraphKernelNodeGetParams` and related functions). Does not return
+ * a kernel's arguments, because CUDA stores their bytes without types.
  * @throws TypeError, DisposedError, StatusError
  *
  * @example
@@ -188,7 +188,7 @@ function readParameters(node: GraphNode): NodeParameters {
   }
 }
 
-/** A kernel of a module or of a library. */
+/** Returns the name of a kernel of a module or a library. */
 function nameOf(context: Context, { func, kern }: CUDA_KERNEL_NODE_PARAMS): string | undefined {
   const out = scratch()
   try {

@@ -7,22 +7,22 @@ import { DeviceBuffer } from '../../memory/buffers/deviceBuffer.js'
 import type { NodeDescription } from './nodeDescription.js'
 
 /**
- * What the nodes of a graph need: objects that have to be there when it is launched, functions that C calls, and the
- * contexts, also those of graphs that are parts of it, which stay until it ends. A graph and the executable graphs made
- * of it have each their own, of the same things.
+ * Resources of a graph's nodes: objects needed at each launch, functions that C calls, and contexts (also of inner
+ * graphs), which stay until the graph ends. A graph and each of its executable graphs have separate lists of the same
+ * resources.
  */
 export class NodeResources implements CaptureNeeds {
-  /** The objects, each with a check that throws once it is gone. */
+  /** The needed objects. Each has a check that throws after it was disposed of. */
   readonly #checks = new Map<object, () => void>()
-  /** The same in a row, for the launches. */
+  /** The checks as an array, for launches. */
   #list: readonly (() => void)[] | undefined
-  /** Memory of caching pools among the objects, as of {@link #list}. */
+  /** Blocks of caching pools among the objects, from the time of {@link #list}. */
   #blocks: readonly Block[] = []
-  /** Objects that are kept alive and may be disposed of. */
+  /** Objects that are kept alive but may be disposed of. */
   readonly #held = new Set<object>()
   /** Functions that C calls, and objects that count their graphs. */
   readonly #uses = new Set<GraphUse>()
-  /** What the last node needed, where that was one thing: so mostly does the next. */
+  /** The last node's only need. The next node usually has the same. */
   #lastSole: object | undefined
 
   readonly #contexts = new Set<Context>()
@@ -48,7 +48,7 @@ export class NodeResources implements CaptureNeeds {
     this.#held.add(object)
   }
 
-  /** Adds what a node needs. */
+  /** Adds the needs of a node. */
   addNeedsOf(description: NodeDescription): void {
     const { _soleNeed: sole } = description
     if (sole !== undefined) {
@@ -62,7 +62,9 @@ export class NodeResources implements CaptureNeeds {
     if (child !== undefined) this.addAll(child._resources)
   }
 
-  /** Takes over the objects of `other` in place of its own. Functions stay: launches under way may still call them. */
+  /**
+   * Replaces these objects by those of `other`. Keeps the functions, because launches in flight may still call them.
+   */
   replaceBy(other: NodeResources): void {
     this.#checks.clear()
     this.#held.clear()
@@ -71,7 +73,7 @@ export class NodeResources implements CaptureNeeds {
     this.addAll(other)
   }
 
-  /** Adds all that `other` has. */
+  /** Adds all resources of `other`. */
   addAll(other: NodeResources): void {
     for (const [object, check] of other.#checks) this.add(object, check)
     for (const object of other.#held) this.#held.add(object)
@@ -86,13 +88,13 @@ export class NodeResources implements CaptureNeeds {
     use.users += 1
   }
 
-  /** @throws DisposedError when something is gone, which says before what. */
+  /** Checks all needed objects. @throws DisposedError naming the operation when an object is gone */
   check(operation: string): void {
     const list = this.#list ?? this.#makeList()
     try {
       for (let index = 0; index < list.length; index += 1) (list[index] as () => void)()
     } catch (cause) {
-      // Memory that other memory looks into became shorter.
+      // The memory behind a view became shorter.
       if (cause instanceof RangeError)
         throw new DisposedError({ object: 'memory that the graph uses', operation, cause })
       if (!(cause instanceof DisposedError)) throw cause
@@ -108,17 +110,17 @@ export class NodeResources implements CaptureNeeds {
     return this.#list
   }
 
-  /** Whether memory of caching pools is among the objects. They were checked. */
+  /** Whether the checked objects include memory of caching pools. */
   get hasBlocks(): boolean {
     return this.#blocks.length > 0
   }
 
-  /** Tells caching pools that work of a stream uses their memory. */
+  /** Tells caching pools that a stream's work uses their memory. */
   recordUse(stream: Stream): void {
     for (const block of this.#blocks) block.owner.addUser(block, stream)
   }
 
-  /** Lets go of everything, once the graph is destroyed. */
+  /** Releases everything after the graph was destroyed. */
   release(): void {
     this.#checks.clear()
     this.#lastSole = undefined

@@ -1,6 +1,6 @@
 import type { CUgraphNodeParams } from '@shoal/cuda-sys/driver'
 
-/** What kinds of nodes a graph has, by the names of `CUgraphNodeType`; the index is the code. */
+/** Kinds of graph nodes: names of `CUgraphNodeType`, indexed by code. */
 export const nodeTypes = [
   'kernel',
   'memcpy',
@@ -18,15 +18,15 @@ export const nodeTypes = [
   'conditional',
 ] as const
 
-/** A kind of node, as `CUgraphNodeType` has it. */
+/** A kind of graph node. */
 export type GraphNodeType = (typeof nodeTypes)[number]
 
-/** The kind of a code; what this package does not know yet goes by its number. */
+/** Returns the kind for a code. Kinds unknown to this package have a name with their number. */
 export function nodeTypeOf(code: number): GraphNodeType {
   return nodeTypes[code] ?? (`type-${code}` as GraphNodeType)
 }
 
-/** Its code. */
+/** Returns the code of a kind. */
 export function codeOfType(type: GraphNodeType): CUgraphNodeParams['type'] {
   return nodeTypes.indexOf(type) as CUgraphNodeParams['type']
 }

@@ -6,18 +6,18 @@ import { encodeOperations, type MemoryOperation } from '../../core/stream/memory
 import { NodeDescription } from './nodeDescription.js'
 
 /**
- * A node that does nothing: many nodes behind many others need fewer edges with one between
- * (`CU_GRAPH_NODE_TYPE_EMPTY`).
+ * Describes a node that does nothing (`CU_GRAPH_NODE_TYPE_EMPTY`). Between two groups of dependent nodes it reduces the
+ * number of edges.
  */
 export function emptyNode(): NodeDescription {
   return new NodeDescription('empty', {})
 }
 
 /**
- * A node that calls `fn` on this JavaScript thread each time it is reached; nodes behind it do not wait for the call
- * (`CU_GRAPH_NODE_TYPE_HOST`). What `fn` throws is an uncaught exception. The call does not keep the process alive.
- * `fn` sees the `AsyncLocalStorage` of the caller of `hostNode`.
- * @throws TypeError for an async function; a promise that another function returns is an uncaught TypeError
+ * Describes a node that calls `fn` on this JavaScript thread (`CU_GRAPH_NODE_TYPE_HOST`). Later nodes do not wait for
+ * the call. An error of `fn` is an uncaught exception. The call does not keep the process alive. `fn` sees the
+ * `AsyncLocalStorage` of the caller of `hostNode`.
+ * @throws TypeError for an async function; if another function returns a promise, that is an uncaught TypeError
  */
 export function hostNode(fn: () => void): NodeDescription {
   requireSynchronousFunction(fn, 'hostNode', 'fn')
@@ -29,20 +29,17 @@ export function hostNode(fn: () => void): NodeDescription {
   })
 }
 
-/** A node that records an event (`CU_GRAPH_NODE_TYPE_EVENT_RECORD`). @throws TypeError; DisposedError */
+/** Describes a node that records an event (`CU_GRAPH_NODE_TYPE_EVENT_RECORD`). @throws TypeError; DisposedError */
 export function eventRecordNode(event: EventLike): NodeDescription {
   return eventNode(event, 'event-record', 'eventRecordNode')
 }
 
-/**
- * A node behind which nothing runs before an event is reached (`CU_GRAPH_NODE_TYPE_WAIT_EVENT`). @throws TypeError;
- * DisposedError
- */
+/** Describes a node that waits for an event (`CU_GRAPH_NODE_TYPE_WAIT_EVENT`). @throws TypeError; DisposedError */
 export function eventWaitNode(event: EventLike): NodeDescription {
   return eventNode(event, 'wait-event', 'eventWaitNode')
 }
 
-/** Where the event lies in a `CUgraphNodeParams`. */
+/** Offset of the event in a `CUgraphNodeParams`. */
 const eventOffset = 16
 
 function eventNode(event: EventLike, type: 'event-record' | 'wait-event', api: string): NodeDescription {
@@ -56,7 +53,7 @@ function eventNode(event: EventLike, type: 'event-record' | 'wait-event', api: s
 }
 
 /**
- * A node that writes words and waits for words, one after the other (`CU_GRAPH_NODE_TYPE_BATCH_MEM_OP`); at most 256.
+ * Describes a node that writes words and waits for words, in order (`CU_GRAPH_NODE_TYPE_BATCH_MEM_OP`). At most 256.
  * @throws TypeError, RangeError; DisposedError
  */
 export function memoryOperationsNode(operations: readonly MemoryOperation[]): NodeDescription {

@@ -2,7 +2,7 @@ import { encodeSemaphores, type SemaphoreOperation } from '../external/semaphore
 import { NodeDescription } from './nodeDescription.js'
 
 /**
- * A node that signals semaphores of other libraries (`CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL`). @throws TypeError,
+ * Describes a node that signals other libraries' semaphores (`CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL`). @throws TypeError,
  * RangeError; DisposedError
  */
 export function signalSemaphoresNode(operations: readonly SemaphoreOperation[]): NodeDescription {
@@ -15,7 +15,7 @@ export function signalSemaphoresNode(operations: readonly SemaphoreOperation[]):
 }
 
 /**
- * A node behind which nothing runs before semaphores were signalled (`CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT`). @throws as
+ * Describes a node that waits for other libraries' semaphores (`CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT`). @throws as
  * {@link signalSemaphoresNode}
  */
 export function waitSemaphoresNode(operations: readonly SemaphoreOperation[]): NodeDescription {

@@ -17,9 +17,10 @@ const noDestructorSync = 1
 const mostReferences = 2 ** 31 - 1
 
 /**
- * Something whose end the driver tells (`CUuserObject`): `fn` is called once when this object was disposed of and no
- * graph, none of its clones and no executable graph with its work has it any more; {@link retainBy} gives it to a
- * graph.
+ * An object whose end the driver reports (`CUuserObject`). {@link retainBy} gives it to a graph.
+ *
+ * The driver calls `fn` once: after this object was disposed of, and no graph, clone or executable graph retains it any
+ * more.
  *
  * @example
  * using weights = UserObject.create(() => pool.put(buffer))
@@ -44,9 +45,9 @@ export class UserObject extends Resource {
   }
 
   /**
-   * Makes one (`cuUserObjectCreate`).
-   * @param fn is called later on this thread, which it does not keep alive: at the end of a process it may not be
-   * called.
+   * Creates a user object (`cuUserObjectCreate`).
+   * @param fn called later on this thread; it does not keep the thread alive, so it may not be called at the end of the
+   * process
    * @throws TypeError, StatusError
    */
   static create(fn: () => void): UserObject {
@@ -74,8 +75,8 @@ export class UserObject extends Resource {
   }
 
   /**
-   * The graph has it from now on, as have its clones and what is made of it (`cuGraphRetainUserObject`).
-   * @param count how often: as often it has to let go of it, by {@link releaseBy} or by its end.
+   * Lets a graph, its clones and its executable graphs retain the object (`cuGraphRetainUserObject`).
+   * @param count number of references; the graph releases them by {@link releaseBy} or when it ends
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
   retainBy(graph: Graph, count = 1): this {
@@ -87,8 +88,8 @@ export class UserObject extends Resource {
   }
 
   /**
-   * Takes back what {@link retainBy} gave (`cuGraphReleaseUserObject`). @throws as that; StatusError for more than it
-   * gave
+   * Releases references of {@link retainBy} (`cuGraphReleaseUserObject`). @throws as {@link retainBy}; StatusError for
+   * more references than the graph has
    */
   releaseBy(graph: Graph, count = 1): this {
     const api = 'UserObject.releaseBy'
@@ -98,7 +99,7 @@ export class UserObject extends Resource {
     return this
   }
 
-  /** Lets go of it (`cuUserObjectRelease`): graphs that retain it still have it. */
+  /** Releases this reference (`cuUserObjectRelease`). Graphs that retain the object keep it. */
   protected release(): void {
     forgetLeak(this)
     letGo(this.#handle)

@@ -21,21 +21,21 @@ import type { Device } from '../../core/device/device.js'
 import { check } from '../../core/errors.js'
 import { scratch } from '../../core/native.js'
 
-/** How a device is split. */
+/** Options for splitting a device. */
 export interface SplitOptions {
-  /** How many groups at most. Default: as many as there can be. */
+  /** Maximum number of groups. Default: as many as possible. */
   readonly groups?: number | undefined
-  /** Groups may be smaller than what runs a cluster together. Default: false. */
+  /** Allows groups that are too small to run a cluster together. Default: false. */
   readonly ignoreCoscheduling?: boolean | undefined
-  /** Groups are such that the largest clusters fit. Default: false. */
+  /** Makes groups that fit the largest clusters. Default: false. */
   readonly maxPotentialClusterSize?: boolean | undefined
 }
 
-/** The groups a device was split into, and what is left; undefined where that is nothing. */
+/** The groups of a split device, and the rest. */
 export interface SplitResource {
-  /** The groups, alike in size. */
+  /** The groups, all of the same size. */
   readonly groups: readonly DeviceResource[]
-  /** What is left. */
+  /** The rest; undefined if nothing is left. */
   readonly remaining: DeviceResource | undefined
 }
 
@@ -44,8 +44,8 @@ const splitFlags = { ignoreCoscheduling: 1, maxPotentialClusterSize: 2 } as cons
 const { CU_DEV_RESOURCE_TYPE_SM: multiprocessorType } = CUdevResourceType
 
 /**
- * Multiprocessors of a device, all or a part of them (`CUdevResource`). A green context has such a part for its
- * kernels.
+ * Multiprocessors of a device, all or a part of them (`CUdevResource`). A green context runs its kernels on such a
+ * part.
  *
  * @example
  * const { groups, remaining } = DeviceResource.of(device).split(16)
@@ -55,13 +55,13 @@ export class DeviceResource extends PublicObject {
     return import.meta.url
   }
 
-  /** The device it is a part of. */
+  /** The device of the multiprocessors. */
   readonly device: Device
-  /** How many. */
+  /** Number of multiprocessors. */
   readonly multiprocessors: number
-  /** The fewest that a part can have; 0 where the driver does not tell. */
+  /** Minimum number of multiprocessors of a part; 0 if the driver does not report it. */
   readonly minimumPartition: number
-  /** What the number of multiprocessors of a part is a multiple of; 0 where the driver does not tell. */
+  /** A part's number of multiprocessors is a multiple of this; 0 if the driver does not report it. */
   readonly alignment: number
   readonly #bytes: Uint8Array
 
@@ -78,7 +78,7 @@ export class DeviceResource extends PublicObject {
   }
 
   /**
-   * All multiprocessors of a device (`cuDeviceGetDevResource`).
+   * Returns all multiprocessors of a device (`cuDeviceGetDevResource`).
    * @throws TypeError, RangeError; StatusError; VersionTooOldError before CUDA 12.4
    */
   static of(owner: DeviceOrContext): DeviceResource {
@@ -88,16 +88,16 @@ export class DeviceResource extends PublicObject {
     return new DeviceResource(device, bytes)
   }
 
-  /** @internal The resource as C has it. */
+  /** @internal The resource in C's form. */
   get _bytes(): Uint8Array {
     return this.#bytes
   }
 
   /**
-   * Splits it into groups of at least `multiprocessors`, rounded up as the device needs it
+   * Splits the multiprocessors into groups of at least `multiprocessors`, rounded up as the device requires
    * (`cuDevSmResourceSplitByCount`).
-   * @param multiprocessors from 1 to as many as there are.
-   * @throws TypeError, RangeError; StatusError where not even one such group can be made
+   * @param multiprocessors from 1 to the number of multiprocessors
+   * @throws TypeError, RangeError; StatusError when not even one such group is possible
    */
   split(multiprocessors: number, options: SplitOptions = {}): SplitResource {
     const api = 'DeviceResource.split'

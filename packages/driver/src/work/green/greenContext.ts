@@ -39,20 +39,20 @@ import { scratch } from '../../core/native.js'
 import { Stream } from '../../core/stream/stream.js'
 import { DeviceResource } from './deviceResource.js'
 
-/** How a stream of a green context is made; it never waits for the legacy default stream. */
+/** Options of a green context's stream. It never waits for the legacy default stream. */
 export interface GreenStreamOptions {
-  /** Within `device.streamPriorityRange`; a lower number goes first. Default: 0. */
+  /** Within `device.streamPriorityRange`. A lower number runs first. Default: 0. */
   readonly priority?: number | undefined
 }
 
 const streamKeys: OptionKeys<GreenStreamOptions> = { priority: true }
-// CU_GREEN_CTX_DEFAULT_STREAM, which is required; CU_STREAM_NON_BLOCKING, too.
+// CU_GREEN_CTX_DEFAULT_STREAM and CU_STREAM_NON_BLOCKING, which are both required.
 const withDefaultStream = 1
 const nonBlocking = 1
 
 /**
- * A part of a device for kernels of its own (`cuGreenCtxCreate`): those of its streams run on its multiprocessors and
- * on no others. Memory, events and kernels are those of the device's primary context.
+ * A part of a device for separate kernels (`cuGreenCtxCreate`). Kernels of its streams run only on its multiprocessors.
+ * It shares memory, events and kernels with the device's primary context.
  *
  * @example
  * const { groups: [few], remaining } = DeviceResource.of(device).split(16, { groups: 1 })
@@ -74,7 +74,7 @@ export class GreenContext extends Resource {
     this.context = context
     this.#handle = handle
     context._addChild()
-    // It retains the primary context, also past a reset: nobody could end that one afterwards.
+    // A green context retains the primary context, even after a reset. Destroy it now: later it could not be destroyed.
     const forget = context._beforeClose((reason) => {
       if (reason === 'reset') checkRelease(cuGreenCtxDestroy(handle), 'cuGreenCtxDestroy')
     })
@@ -86,7 +86,7 @@ export class GreenContext extends Resource {
   }
 
   /**
-   * Makes a green context of a part of a device, or of several (`cuDevResourceGenerateDesc`, `cuGreenCtxCreate`).
+   * Creates a green context from one or several parts of a device (`cuDevResourceGenerateDesc`, `cuGreenCtxCreate`).
    * @throws TypeError, RangeError for parts of several devices; StatusError; VersionTooOldError before CUDA 12.4
    */
   static create(resources: DeviceResource | readonly DeviceResource[]): GreenContext {
@@ -120,19 +120,19 @@ export class GreenContext extends Resource {
     return this.#handle
   }
 
-  /** The device it is a part of. */
+  /** The device of the green context. */
   get device(): Device {
     return this.context.device
   }
 
-  /** A number no other context of the process has (`cuGreenCtxGetId`). @throws VersionTooOldError before CUDA 12.9 */
+  /** Unique number of the context in this process (`cuGreenCtxGetId`). @throws VersionTooOldError before CUDA 12.9 */
   get id(): bigint {
     const out = scratch()
     check(cuGreenCtxGetId(this.handle, out), 'cuGreenCtxGetId')
     return out.u64[0] as bigint
   }
 
-  /** What it has of the device (`cuGreenCtxGetDevResource`). */
+  /** The multiprocessors of the green context (`cuGreenCtxGetDevResource`). */
   get resource(): DeviceResource {
     const bytes = new Uint8Array(CUdevResource.size)
     const { CU_DEV_RESOURCE_TYPE_SM: type } = CUdevResourceType
@@ -141,8 +141,8 @@ export class GreenContext extends Resource {
   }
 
   /**
-   * It as a `CUcontext`, for raw functions and other libraries: the primary context with the part of the device that it
-   * has (`cuCtxFromGreenCtx`). Goes with this object.
+   * The green context as a `CUcontext`, for raw functions and other libraries: the primary context, limited to this
+   * part of the device (`cuCtxFromGreenCtx`). It ends with this object.
    */
   get contextHandle(): bigint {
     const out = scratch()
@@ -151,16 +151,16 @@ export class GreenContext extends Resource {
   }
 
   /**
-   * Makes it the current context of the thread, until `popContext()` (`cuCtxFromGreenCtx`, `cuCtxPushCurrent`): streams
-   * that other libraries make until then belong to it. It may be current on one thread at a time.
+   * Makes the green context current on the thread until `popContext()` (`cuCtxFromGreenCtx`, `cuCtxPushCurrent`).
+   * Streams that other libraries create meanwhile belong to it. It can be current on only one thread at a time.
    */
   push(): void {
     check(cuCtxPushCurrent(this.contextHandle as never), 'cuCtxPushCurrent')
   }
 
   /**
-   * Makes a stream whose kernels run in this part of the device (`cuGreenCtxStreamCreate`). Once the green context is
-   * disposed of, use of the stream throws `DisposedError`; the stream has to be disposed of all the same.
+   * Creates a stream whose kernels run in this part of the device (`cuGreenCtxStreamCreate`). After the green context
+   * was disposed of, the stream throws `DisposedError`, but still needs its own dispose().
    * @throws TypeError, RangeError for a priority that the device does not have; StatusError; VersionTooOldError before
    * CUDA 12.5
    */
@@ -175,7 +175,7 @@ export class GreenContext extends Resource {
     return Stream._adoptFrom(context, out.u64[0] as CUstream, this.#lender(out.u64[0] as bigint))
   }
 
-  /** What the stream is good for: as long as this is there. */
+  /** Returns the owner of a stream. The stream is usable while this object is. */
   #lender(handle: bigint): StreamLike {
     const { context } = this
     const isGone = (): boolean => this._disposed
@@ -188,7 +188,7 @@ export class GreenContext extends Resource {
   }
 
   /**
-   * Marks the end of all work that its streams have now (`cuGreenCtxRecordEvent`).
+   * Records an event after all current work of the context's streams (`cuGreenCtxRecordEvent`).
    * @throws TypeError for an event of another context; DisposedError, StatusError
    */
   record<E extends EventLike>(event: E): E {
@@ -200,8 +200,7 @@ export class GreenContext extends Resource {
   }
 
   /**
-   * Makes all work that is queued on its streams from now on wait for an event (`cuGreenCtxWaitEvent`). @throws as
-   * {@link record}
+   * Makes all later work of the context's streams wait for an event (`cuGreenCtxWaitEvent`). @throws as {@link record}
    */
   waitEvent(event: EventLike): void {
     const { handle } = requireEventLike(event, 'GreenContext.waitEvent')
@@ -212,7 +211,7 @@ export class GreenContext extends Resource {
     return { device: this.context.device.ordinal, handle: this.#handle }
   }
 
-  /** Destroys it: its part of the device is free again (`cuGreenCtxDestroy`). */
+  /** Destroys the green context and frees its part of the device (`cuGreenCtxDestroy`). */
   protected release(): void {
     forgetLeak(this)
     destroy(this.context, this.#handle, this.#forget)

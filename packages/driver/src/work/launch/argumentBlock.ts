@@ -19,7 +19,7 @@ import { writeElement } from '../../memory/buffers/elements.js'
 import { isKnownToReach, requireReach, requireReachable } from '../../memory/buffers/reach.js'
 import { isObjectType, type KernelSignature, tensorMapLayout, writeObject } from './signature.js'
 
-// The common types have a way of their own, because every launch goes through it.
+// Common types have separate code paths, because every launch uses them.
 const kindOf = { pointer: 0, f32: 1, i32: 2, u32: 3, f64: 4, i64: 5, u64: 6, struct: 7, other: 8 } as const
 const common: { readonly [dtype: string]: number } = {
   ptr: kindOf.pointer,
@@ -32,12 +32,11 @@ const common: { readonly [dtype: string]: number } = {
 }
 
 /**
- * Room for the widest scalar, aligned for it. Structs and tensor maps take as many of these as they need, after all
- * scalars.
+ * Bytes for the widest scalar, with its alignment. Structs and tensor maps take several of these, after all scalars.
  */
 const bytesPerArgument = 16
 
-/** The arguments of a kernel where cuLaunchKernel reads them: an array of pointers, then the values they point to. */
+/** A kernel's arguments in the layout of cuLaunchKernel: an array of pointers, then the values. */
 export class ArgumentBlock {
   /** Address of the pointer array. */
   readonly pointers: U64Halves
@@ -46,13 +45,13 @@ export class ArgumentBlock {
   api: string
   readonly #signature: KernelSignature
   readonly #context: Context
-  /** Where each value lies in the memory. */
+  /** Offset of each value in the memory. */
   readonly #offsets: readonly number[]
-  /** How long each is; 0 for what is no struct. */
+  /** Size of each struct in bytes; 0 for other types. */
   readonly #structBytes: readonly number[]
-  /** What each argument is called in errors. */
+  /** Name of each argument in errors. */
   readonly #names: readonly string[]
-  /** Held because the collector frees the memory with it. */
+  /** Keeps the memory alive, because the collector frees it with this object. */
   readonly memory: NativeMemory
   readonly #bytes: Uint8Array
   readonly #kinds: Uint8Array
@@ -62,9 +61,9 @@ export class ArgumentBlock {
   readonly #u32: Uint32Array
   readonly #u64: BigUint64Array
   readonly #view: DataView
-  /** What is pending on memory among the arguments written since it was last cleared; undefined for most launches. */
+  /** Pending work on memory arguments that were written since the last reset; undefined for most launches. */
   pending: Producer[] | undefined
-  /** Room to encode structs in, by the index of the argument. */
+  /** Buffers for encoding structs, by argument index. */
   readonly #structs: (Room | undefined)[] = []
 
   constructor(context: Context, signature: KernelSignature, api: string) {
@@ -103,8 +102,8 @@ export class ArgumentBlock {
   }
 
   /**
-   * Checks and writes arguments, from the one of number `first` on. One function, and not one an argument: V8 then
-   * makes one piece of code of all the rest that a launch does.
+   * Checks and writes arguments, starting with argument `first`. A single function instead of one per argument, so that
+   * V8 inlines the rest of a launch into it.
    * @throws TypeError, RangeError, DisposedError
    */
   write(values: readonly unknown[], first = 0): void {
@@ -116,7 +115,7 @@ export class ArgumentBlock {
         this.#u64[index * 2] = this.#address(index, value)
         continue
       }
-      // Bytes that a program has made of it before.
+      // Bytes of a struct that the program encoded earlier.
       if (kind === kindOf.struct && isUint8Array(value) && byteLengthOf(value) === this.#structBytes[index]) {
         this.#bytes.set(value, this.#offsets[index])
         continue
@@ -153,13 +152,13 @@ export class ArgumentBlock {
     }
   }
 
-  /** Makes sure that memory written before is still there. @throws DisposedError, TypeError */
+  /** Checks that memory written earlier still exists. @throws DisposedError, TypeError */
   recheck(index: number, value: unknown): void {
     if (!(value instanceof DeviceBuffer)) this.write([value], index)
     else if (value._addressIn(this.#context) === undefined) this.#requireUsable(index, value)
   }
 
-  /** The slow way, which knows every type and says what is wrong. */
+  /** The slow path, which knows every type and reports errors. */
   #writeOther(index: number, value: unknown): void {
     const [type, offset, name] = [this.#signature[index], this.#offsets[index] as number, this.#name(index)]
     if (isObjectType(type)) {
@@ -173,8 +172,8 @@ export class ArgumentBlock {
     if (isUint8Array(value)) {
       throw outOfRange(this.api, name, `the ${type.bytes} bytes of a ${type.name}`, byteLengthOf(value))
     }
-    // Encoded and then copied, so that what is refused halfway leaves the value that was there. A getter of the value
-    // may come here again, and finds other room.
+    // Encode into another buffer and then copy, so that a failure keeps the previous value. A getter of the value may
+    // call this function again, which then uses a different buffer.
     const room = this.#structs[index] ?? roomFor(type.bytes)
     this.#structs[index] = undefined
     try {
@@ -234,7 +233,7 @@ export class ArgumentBlock {
     this.pending.push(producer)
   }
 
-  /** Has a stream wait for what is pending on memory among the arguments, once. @throws StatusError */
+  /** Makes a stream wait, once, for pending work on memory arguments. @throws StatusError */
   orderBehind(stream: U64Halves): void {
     const producers = this.pending ?? []
     this.pending = undefined
@@ -242,7 +241,7 @@ export class ArgumentBlock {
   }
 
   #name(index: number): string {
-    // There it is a parameter of its own.
+    // The value is a separate parameter of PreparedLaunch.set.
     return this.api === 'PreparedLaunch.set' ? 'value' : (this.#names[index] as string)
   }
 

@@ -51,13 +51,13 @@ import {
   requireSignature,
 } from './signature.js'
 
-/** What a kernel would rather have more of. */
+/** Whether a kernel prefers more shared memory or more L1 cache. */
 export type CachePreference = keyof typeof cachePreferences
 
-/** `CUfunc_cache`. */
+/** Values of `CUfunc_cache`. */
 export const cachePreferences = { none: 0, shared: 1, cache: 2, equal: 3 } as const
 
-/** @internal The code of an attribute of a kernel. @throws TypeError */
+/** @internal Returns the code of a kernel attribute. @throws TypeError */
 export function attributeCode(attribute: KernelAttribute, api: string): CUfunction_attribute {
   const codes = CUfunction_attribute as Readonly<Record<string, CUfunction_attribute>>
   const code = typeof attribute === 'string' ? codes[`CU_FUNC_ATTRIBUTE_${attribute}`] : undefined
@@ -67,16 +67,16 @@ export function attributeCode(attribute: KernelAttribute, api: string): CUfuncti
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
 
-/** The attributes of a kernel: `CUfunction_attribute` without its prefix, such as `'NUM_REGS'`. */
+/** Attributes of a kernel: names of `CUfunction_attribute` without the prefix, such as `'NUM_REGS'`. */
 export type KernelAttribute = Exclude<WithoutPrefix<keyof typeof CUfunction_attribute, 'CU_FUNC_ATTRIBUTE_'>, 'MAX'>
 
 const maxDynamicSharedSize = CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
-/** What a kernel is of: a `Module` or a `Library`, as far as its kernels know it. */
+/** The owner of a kernel: the parts of a `Module` or `Library` that its kernels use. */
 export interface KernelModule extends Disposable {
   readonly context: Context
   readonly device: Context['device']
-  /** Whether it was disposed of, and its kernels with it. */
+  /** Whether the owner, and with it its kernels, was disposed of. */
   readonly disposed: boolean
   dispose(): void
   kernel<const S extends KernelSignature>(name: string, signature: S): Kernel<S>
@@ -84,9 +84,7 @@ export interface KernelModule extends Disposable {
   _requireUsable(): void
 }
 
-/**
- * @internal How a kernel is known: by what it is launched, what libcuda knows it by, and the function that errors name.
- */
+/** @internal A kernel's identity: the handle for launches, the handle for libcuda, and the function in errors. */
 export interface KernelIdentity {
   readonly handle: CUfunction
   readonly function: CUfunction
@@ -94,16 +92,15 @@ export interface KernelIdentity {
 }
 
 /**
- * A kernel of a module with the types of its parameters. Made by `module.kernel()`; it keeps the module alive.
+ * A kernel of a module, with the types of its parameters. Created by `module.kernel()`. It keeps the module alive.
  *
  * @example
  * ```ts
- * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
- * axpy.launch({ grid: 4096, block: 256, stream }, 2, x, y, x.length)
+ * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32']) axpy.launch({ grid: 4096, block: 256, stream }, 2,
+ * x, y, x.length)
  *
- * const Params = defineStruct('Params', { scale: 'f32', offset: ['i32', 3] })
- * const scale = module.kernel('scale', [Params, 'ptr'])
- * scale.launch({ grid: 1, block: 32 }, { scale: 2, offset: [0, 0, 1] }, x)
+ * const Params = defineStruct('Params', { scale: 'f32', offset: ['i32', 3] }) const scale = module.kernel('scale',
+ * [Params, 'ptr']) scale.launch({ grid: 1, block: 32 }, { scale: 2, offset: [0, 0, 1] }, x)
  * ```
  */
 export class Kernel<const S extends KernelSignature = KernelSignature> extends PublicObject {
@@ -111,34 +108,34 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   static get [loadedFrom](): string {
     return import.meta.url
   }
-  /** The module or library it is of. */
+  /** The module or library of the kernel. */
   readonly module: KernelModule
-  /** Its name in the image. */
+  /** Name of the kernel in the image. */
   readonly name: string
-  /** The types of its parameters. */
+  /** Types of the parameters. */
   readonly signature: S
-  /** The most threads a block of this kernel can have, from the registers it uses. */
+  /** Maximum number of threads per block, which depends on the kernel's registers. */
   readonly maxThreadsPerBlock: number
   readonly #handle: CUfunction
-  /** What libcuda knows it by; libcudart launches by another handle. */
+  /** The handle for libcuda. libcudart launches with a different handle. */
   readonly #function: CUfunction
   readonly #halves: U64Halves
   readonly #context: Context
   readonly #requireUsable = (): void => this.module._requireUsable()
   #block: ArgumentBlock
   #nodeBlock: ArgumentBlock | undefined
-  /** @internal The sizes of the last node. */
+  /** @internal The sizes of the last graph node. */
   _nodeShape: LaunchShape | undefined
   #shape: LaunchShape
-  /** Whether a launch is under way: the code of getters runs within it. */
+  /** Whether a launch is running. Its getters may launch the kernel again. */
   #isLaunching = false
-  /** Bytes of dynamic shared memory the kernel may have as things are; unknown until some is asked for. */
+  /** Current limit of dynamic shared memory in bytes; unknown until a launch needs some. */
   #sharedMemoryLimit = 0
 
-  /** @internal What launches of it have beside sizes and arguments; made by {@link with}. */
+  /** @internal Launch attributes, set by {@link with}. */
   readonly _attributes: EncodedAttributes | undefined
   readonly #exConfig: LaunchExConfig | undefined
-  /** @internal What a node needs whatever its arguments are. */
+  /** @internal Objects that every node of this kernel needs. */
   readonly _ownNeeds: ReadonlyMap<object, () => void>
 
   private constructor(
@@ -180,7 +177,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
     return new Kernel(module, name, identity, signature)
   }
 
-  /** What it is launched by: the `CUfunction`, or the `cudaKernel_t` of `@shoal/runtime`. @throws DisposedError */
+  /** The handle for launches: the `CUfunction`, or the `cudaKernel_t` of `@shoal/runtime`. @throws DisposedError */
   get handle(): CUfunction {
     this.module._requireUsable()
     return this.#handle
@@ -193,9 +190,12 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * Queues one run of the kernel and returns at once (`cuLaunchKernel`, `cudaLaunchKernelExC`). Sizes and arguments are
-   * checked before the call. A failure while the kernel runs shows at the next wait on the stream.
+   * Queues the kernel and returns at once (`cuLaunchKernel`, `cudaLaunchKernelExC`). Checks sizes and arguments first.
+   * The next wait on the stream reports a failure of the running kernel.
    * @throws TypeError, RangeError, DisposedError, StatusError
+   *
+   * @example
+   * axpy.launch({ grid: 4096, block: 256, stream }, 2, x, y, x.length)
    */
   launch(config: LaunchConfig, ...args: KernelArguments<S>): void {
     if (this.#isLaunching) this.#renew()
@@ -203,19 +203,19 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
     const block = this.#block
     const shape = this.#shape
     if (args.length !== block.length) this.#refuseCount(args.length, 'Kernel.launch')
-    // Before the arguments: getters of the configuration may dispose of what they name.
+    // Before the arguments: getters of the configuration may dispose of objects in the arguments.
     const stream = shape.set(config)
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, 'Kernel.launch')
     const queue = streamHalvesFor(this.#context, stream, 'Kernel.launch')
     if (args.length > 0) block.write(args)
-    // Last: a getter may have disposed of it.
+    // Last, because a getter may have disposed of the module.
     this.module._requireUsable()
     this._launch(shape, queue, block)
     if (isCapturing()) this._keepCaptured(queue, args)
     this.#isLaunching = false
   }
 
-  /** @internal Keeps what a launch uses while a graph that captured the launch exists. */
+  /** @internal Keeps the objects of a captured launch while its graph exists. */
   _keepCaptured(stream: U64Halves, args: readonly unknown[]): void {
     const references = args.filter((_, index) => isReference(this.signature[index]))
     const needs = new Map(this._ownNeeds)
@@ -227,8 +227,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * Checks and packs a launch once, to be repeated with `launch()`; `set()` changes one argument. Cheaper than
-   * {@link launch} when little changes between runs.
+   * Checks and packs a launch once, for repeated `launch()` calls; `set()` changes one argument. Cheaper than
+   * {@link launch} if little changes between runs.
    * @throws TypeError, RangeError, DisposedError
    */
   prepare(config: LaunchConfig, ...args: KernelArguments<S>): PreparedLaunch<S> {
@@ -241,10 +241,9 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * The same kernel, whose launches have attributes (`cuLaunchKernelEx`, `cudaLaunchKernelExC`): clusters, cooperative
-   * launches, priorities, programmatic dependence and what else `CUlaunchAttribute` knows. They are checked and encoded
-   * once, so launching costs what it costs without. It has the attributes given here alone, not those of a kernel made
-   * so before.
+   * Returns the same kernel with launch attributes (`cuLaunchKernelEx`, `cudaLaunchKernelExC`): clusters, cooperative
+   * launches, priorities, programmatic dependencies and others of `CUlaunchAttribute`. They are checked and encoded
+   * once, so launches cost no more. The new kernel has only the given attributes, not those of this kernel.
    * @throws TypeError, RangeError; DisposedError
    *
    * @example
@@ -258,7 +257,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * How many clusters of such launches run on the device at once (`cuOccupancyMaxActiveClusters`); for a kernel
+   * Returns how many clusters of such launches run on the device at once (`cuOccupancyMaxActiveClusters`), for a kernel
    * {@link with} a `clusterDimension`.
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
@@ -272,7 +271,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * The most blocks that a cluster of such launches can have (`cuOccupancyMaxPotentialClusterSize`).
+   * Returns the maximum number of blocks in a cluster of such launches (`cuOccupancyMaxPotentialClusterSize`).
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
   potentialClusterSize(config: Omit<LaunchConfig, 'stream'>): number {
@@ -296,7 +295,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
     return out.i32[0] as number
   }
 
-  /** One attribute by name (`cuFuncGetAttribute`). @throws TypeError for an unknown name, DisposedError, StatusError */
+  /** Returns an attribute (`cuFuncGetAttribute`). @throws TypeError for an unknown name, DisposedError, StatusError */
   attribute(attribute: KernelAttribute): number {
     const code = attributeCode(attribute, 'Kernel.attribute')
     const { _function: handle } = this
@@ -306,9 +305,9 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * Sets one of the attributes that can be set, such as `'PREFERRED_SHARED_MEMORY_CARVEOUT'` (`cuFuncSetAttribute`).
-   * @throws TypeError for an unknown name; RangeError, DisposedError; StatusError for an attribute or a value that is
-   * refused
+   * Sets an attribute, such as `'PREFERRED_SHARED_MEMORY_CARVEOUT'` (`cuFuncSetAttribute`).
+   * @throws TypeError for an unknown name; RangeError, DisposedError; StatusError for a read-only attribute or an
+   * invalid value
    */
   setAttribute(attribute: KernelAttribute, value: number): void {
     const api = 'Kernel.setAttribute'
@@ -323,7 +322,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * Whether the kernel would rather have cache or shared memory, where both share their place (`cuFuncSetCacheConfig`).
+   * Sets whether the kernel prefers more L1 cache or more shared memory, if they share one memory
+   * (`cuFuncSetCacheConfig`).
    */
   setCacheConfig(preference: CachePreference): void {
     const config = requireKeyOf(preference, 'Kernel.setCacheConfig', 'preference', cachePreferences) as CUfunc_cache
@@ -332,7 +332,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * Where its parameters lie, and their bytes, as the image declares them (`cuFuncGetParamInfo`).
+   * Offset and size of each parameter in bytes, as declared in the image (`cuFuncGetParamInfo`).
    * @throws VersionTooOldError on drivers before 12.4; DisposedError, StatusError
    */
   get parameters(): readonly ParameterInfo[] {
@@ -343,9 +343,9 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * How many blocks of the kernel run on one multiprocessor at once
+   * Returns how many blocks of the kernel run on one multiprocessor at once
    * (`cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`).
-   * @param blockSize threads in a block, from 1 to 1024.
+   * @param blockSize threads per block, from 1 to 1024
    * @throws TypeError, RangeError, DisposedError, StatusError
    *
    * @example
@@ -357,8 +357,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * Bytes of dynamic shared memory that a block can have where `blockCount` blocks of `blockSize` threads, from 1 to
-   * 1024, are to run on one multiprocessor at once (`cuOccupancyAvailableDynamicSMemPerBlock`).
+   * Returns the maximum dynamic shared memory per block, in bytes, if `blockCount` blocks of `blockSize` threads (1 to
+   * 1024) are to run on one multiprocessor at once (`cuOccupancyAvailableDynamicSMemPerBlock`).
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
   availableSharedMemory(blockCount: number, blockSize: number): number {
@@ -367,10 +367,10 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * The number of threads in a block with which most threads of a multiprocessor are busy, the largest where several do
-   * equally, and how many such blocks run on the whole device at once. The search of
-   * `cuOccupancyMaxPotentialBlockSize`, by {@link maxActiveBlocks} of block sizes in steps of a warp.
-   * @throws TypeError, RangeError, DisposedError, StatusError; what `sharedMemory` throws
+   * Returns the block size that keeps most threads of a multiprocessor busy (the largest of equally good ones), and how
+   * many such blocks run on the device at once. Like `cuOccupancyMaxPotentialBlockSize`, tries block sizes in steps of
+   * a warp with {@link maxActiveBlocks}.
+   * @throws TypeError, RangeError, DisposedError, StatusError; errors of `sharedMemory`
    *
    * @example
    * const { blockSize, minGridSize } = kernel.potentialBlockSize({ sharedMemory: (threads) => threads * 4 })
@@ -387,7 +387,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
     return searchBlockSize(this.#context, handle, facts, options, 'Kernel.potentialBlockSize')
   }
 
-  /** @internal The sizes of a node of a graph, checked; they stay as they are. */
+  /** @internal Returns the checked sizes of a graph node. They never change. */
   _checkNode(config: Omit<LaunchConfig, 'stream'>, argumentCount: number, api: string): LaunchShape {
     this.module._requireUsable()
     if (argumentCount !== this.signature.length) this.#refuseCount(argumentCount, api)
@@ -401,8 +401,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * @internal Where the arguments of a node are written: a graph copies them. Their getters may come here again, and
-   * find another block.
+   * @internal Returns the block for a node's arguments, which a graph copies. A getter of the arguments may call this
+   * again and then receives a different block.
    */
   _takeNodeBlock(api: string): ArgumentBlock {
     const block = this.#nodeBlock ?? new ArgumentBlock(this.#context, this.signature, api)
@@ -411,9 +411,9 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
     return block
   }
 
-  /** @internal For the nodes to come. */
+  /** @internal Returns the block for later nodes. */
   _giveNodeBlock(block: ArgumentBlock): void {
-    // A graph is launched on a stream of its user's, who orders it.
+    // The user of a graph orders the stream of its launches.
     block.pending = undefined
     this.#nodeBlock = block
   }
@@ -427,8 +427,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * A getter of the arguments launches the kernel as well: what is packed so far stays with the launch that packs it.
-   * Also after a launch that was refused.
+   * Replaces the block, because a getter of the arguments launches the kernel too: the outer launch, also a failed one,
+   * keeps its packed arguments.
    */
   #renew(): void {
     this.#block = new ArgumentBlock(this.#context, this.signature, 'Kernel.launch')
@@ -460,7 +460,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
     throw error(status, api, `kernel: ${this.name}${fits}`)
   }
 
-  /** All blocks of a cooperative launch run at once. */
+  /** Describes the limit of a cooperative launch, all of whose blocks run at once. */
   #blocksThatFit({ gridX, gridY, gridZ, blockX, blockY, blockZ, sharedMemory }: LaunchShape): string {
     const threads = blockX * blockY * blockZ
     const perMultiprocessor = this.maxActiveBlocks(threads, { sharedMemory })
@@ -471,7 +471,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
     )
   }
 
-  /** Raises the kernel's limit of dynamic shared memory, which starts at 48 KiB less its static part. */
+  /** Raises the kernel's limit of dynamic shared memory. The initial limit is 48 KiB minus its static shared memory. */
   #allowSharedMemory(byteLength: number, api: string): void {
     const { device } = this.#context
     const statically = this.attribute('SHARED_SIZE_BYTES')

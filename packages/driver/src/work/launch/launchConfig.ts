@@ -1,25 +1,25 @@
 import { type OptionKeys, outOfRange, requireInteger, requireOptions, type StreamArgument } from '@shoal/types'
 import { type Dimensions, dimensionAt } from '../../core/attributes/dimensions.js'
 
-/** How a kernel is launched. */
+/** Configuration of a kernel launch. */
 export interface LaunchConfig {
-  /** Blocks in the grid. */
+  /** Number of blocks in the grid. */
   readonly grid: Dimensions
-  /** Threads in a block. */
+  /** Number of threads per block. */
   readonly block: Dimensions
-  /** Bytes of dynamic shared memory a block; above 48 KiB the kernel is opted in. Default: 0. */
+  /** Dynamic shared memory per block in bytes. Above 48 KiB Shoal raises the kernel's limit. Default: 0. */
   readonly sharedMemory?: number | undefined
-  /** Default: the default stream of the kernel's device. */
+  /** The stream of the launch. Default: the default stream of the kernel's device. */
   readonly stream?: StreamArgument | undefined
 }
 
 const configKeys: OptionKeys<LaunchConfig> = { grid: true, block: true, sharedMemory: true, stream: true }
 
-/** The limits CUDA sets for every device; those of a kernel are narrower. */
+/** CUDA's limits for every device. A kernel's own limits are lower. */
 const gridLimits = [2 ** 31 - 1, 65535, 65535] as const
 const blockLimits = [1024, 1024, 64] as const
 
-/** Sizes of a launch, checked; filled in place so that a launch allocates nothing. */
+/** Checked sizes of a launch, updated in place so that a launch allocates nothing. */
 export class LaunchShape {
   gridX = 1
   gridY = 1
@@ -30,7 +30,7 @@ export class LaunchShape {
   sharedMemory = 0
   readonly api: string
   readonly maxThreadsPerBlock: number
-  /** What was checked last, where it is a number: a program mostly asks for the same again. NaN is never the same. */
+  /** The last checked value, if it was a number, because programs usually repeat it. NaN never equals another value. */
   grid: Dimensions = Number.NaN
   block: Dimensions = Number.NaN
 
@@ -40,9 +40,8 @@ export class LaunchShape {
   }
 
   /**
-   * Takes over the sizes and gives the stream. What is rarely needed stands in functions of its own: V8 then makes one
-   * piece of code of all a launch does.
-   * @throws TypeError or RangeError naming the key that is wrong.
+   * Stores the sizes and returns the stream. Rare cases are in separate functions, so that V8 inlines a whole launch.
+   * @throws TypeError or RangeError naming the wrong key
    */
   set(config: LaunchConfig): StreamArgument | undefined {
     let grid: Dimensions, block: Dimensions, sharedMemory: number | undefined, stream: StreamArgument | undefined
@@ -52,9 +51,9 @@ export class LaunchShape {
       refuse(config, this.api)
       throw error
     }
-    // What requireOptions asks for, which is left to it where something is wrong. After the properties were read it
-    // takes V8 a tenth of the time, and half of that where keys are counted and not compared: as many as there are
-    // values are no others.
+    // The checks of requireOptions, which reports the errors. Once the properties are read, these checks take V8 a
+    // tenth of the time. Counting the keys instead of comparing them halves that: if their number matches the values,
+    // no other key exists.
     if (Object.getPrototypeOf(config) !== Object.prototype) refuse(config, this.api)
     let keys = 2
     if (sharedMemory !== undefined) keys += 1
@@ -68,12 +67,12 @@ export class LaunchShape {
   }
 }
 
-/** Unless it is a plain object of another realm. */
+/** Refuses options, unless they are a plain object of another realm. */
 function refuse(config: LaunchConfig, api: string): void {
   requireOptions<LaunchConfig>(config, api, configKeys, 'config')
 }
 
-/** Quick where a key has no value, as in `{ grid, block, stream: undefined }`. */
+/** A fast check for a key without a value, as in `{ grid, block, stream: undefined }`. */
 function checkKeys(config: LaunchConfig, api: string): void {
   for (const key in config) {
     if (key !== 'grid' && key !== 'block' && key !== 'stream' && key !== 'sharedMemory') refuse(config, api)
@@ -82,7 +81,7 @@ function checkKeys(config: LaunchConfig, api: string): void {
 
 function setGrid(shape: LaunchShape, grid: Dimensions, config: LaunchConfig): void {
   const { api } = shape
-  // There may be another key in its place.
+  // Another key may exist instead.
   if (grid === undefined) checkKeys(config, api)
   shape.grid = Number.NaN
   shape.gridX = dimensionAt(grid, 0, api, 'grid', gridLimits)

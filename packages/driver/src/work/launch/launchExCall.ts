@@ -4,15 +4,15 @@ import type { CudaLibrary } from '../../core/calls/cudaLibrary.js'
 import { halvesOf, type U64Halves } from '../../core/u64Halves.js'
 import type { LaunchShape } from './launchConfig.js'
 
-// CUlaunchConfig: seven sizes, the stream, the attributes and their number.
+// Size of CUlaunchConfig: seven sizes, the stream, the attributes and their number.
 const configBytes = 56
 const stream32 = 8
 const attributes64 = 5
 const count32 = 12
 
 /**
- * What `cuLaunchKernelEx` and `cudaLaunchKernelExC` read, for one kernel with one set of attributes. It is filled anew
- * for each launch.
+ * The configuration of `cuLaunchKernelEx` and `cudaLaunchKernelExC` for one kernel with one set of attributes. Each
+ * launch overwrites it.
  */
 export class LaunchExConfig {
   readonly memory: NativeMemory
@@ -29,7 +29,7 @@ export class LaunchExConfig {
     this.#words[count32] = attributes.count
   }
 
-  /** Takes over sizes and stream. */
+  /** Stores the sizes and the stream. */
   set(shape: LaunchShape, stream: U64Halves): void {
     const words = this.#words
     words[0] = shape.gridX
@@ -44,8 +44,8 @@ export class LaunchExConfig {
   }
 
   /**
-   * Launches by that of the two which `cuda` has. Returns the status. @throws DisposedError when something that the
-   * attributes name is gone
+   * Launches with the function of `cuda`'s library and returns the status. @throws DisposedError when an object of the
+   * attributes is gone
    */
   launch(cuda: CudaLibrary, context: U64Halves, kernel: U64Halves, parameters: U64Halves): number {
     this.#attributes.check()

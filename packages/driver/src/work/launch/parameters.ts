@@ -5,17 +5,15 @@ import { scratch } from '../../core/native.js'
 import type { Kernel } from './kernel.js'
 import { parameterBytes, parameterName } from './signature.js'
 
-/** Where a parameter of a kernel lies among its parameters, and its size; both in bytes. */
+/** Position and size of a kernel parameter. */
 export interface ParameterInfo {
-  /** Bytes from the first parameter. */
+  /** Offset from the first parameter, in bytes. */
   readonly offset: number
-  /** Bytes of it. */
+  /** Size in bytes. */
   readonly bytes: number
 }
 
-/**
- * The parameters that a function of libcuda tells of, one a call, until there is none of the index. @throws StatusError
- */
+/** Calls a libcuda function for each parameter index and returns the results. @throws StatusError */
 export function parameterInfo(
   context: Context,
   api: string,
@@ -25,7 +23,7 @@ export function parameterInfo(
   const parameters: ParameterInfo[] = []
   for (;;) {
     const status = context.run(() => ask(parameters.length, out.address, out.address + 8n))
-    // Said of an index beyond the last parameter.
+    // The driver returns this status after the last parameter.
     if (status === Status.invalidValue) return parameters
     check(status, api)
     parameters.push({ offset: Number(out.u64[0]), bytes: Number(out.u64[1]) })
@@ -33,8 +31,8 @@ export function parameterInfo(
 }
 
 /**
- * Without a signature: the image knows how large the parameters are, and not what they mean. @throws TypeError where it
- * tells
+ * Refuses a missing signature: the image contains the sizes of the parameters, but not their types. @throws TypeError
+ * with these sizes
  */
 export function refuseNone(kernel: Kernel, api: string): void {
   const bytes = sizesOf(kernel)
@@ -43,7 +41,7 @@ export function refuseNone(kernel: Kernel, api: string): void {
   throw new TypeError(`${api}: signature must be ${expected}, not undefined`)
 }
 
-/** The sizes of a kernel's parameters; undefined where the driver cannot tell. */
+/** Returns the sizes of a kernel's parameters; undefined if the driver does not report them. */
 function sizesOf(kernel: Kernel): readonly number[] | undefined {
   try {
     return kernel.parameters.map(({ bytes }) => bytes)
@@ -53,7 +51,7 @@ function sizesOf(kernel: Kernel): readonly number[] | undefined {
   }
 }
 
-/** Compares the signature of a kernel with what its image says, on drivers that can tell. @throws TypeError */
+/** Compares a kernel's signature with its image, if the driver reports the parameters. @throws TypeError */
 export function checkParameters(kernel: Kernel, api: string): void {
   const { name, signature } = kernel
   const declared = sizesOf(kernel)

@@ -16,13 +16,12 @@ import type { LaunchShape } from './launchConfig.js'
 import { isReference, type KernelArgument, type KernelArguments, type KernelSignature } from './signature.js'
 
 /**
- * A launch whose sizes and arguments are checked and packed already. Made by `kernel.prepare()`.
+ * A launch with checked and packed sizes and arguments. Created by `kernel.prepare()`.
  *
  * @example
  * ```ts
- * const step = axpy.prepare({ grid: 4096, block: 256, stream }, 2, x, y, x.length)
- * for (let i = 0; i < 1000; i += 1) step.launch()
- * step.set(0, 0.5).launch() // with another factor
+ * const step = axpy.prepare({ grid: 4096, block: 256, stream }, 2, x, y, x.length) for (let i = 0; i < 1000; i += 1)
+ * step.launch() step.set(0, 0.5).launch() // with another factor
  * ```
  */
 export class PreparedLaunch<S extends KernelSignature = KernelSignature> extends PublicObject {
@@ -30,12 +29,12 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> extends
   static get [loadedFrom](): string {
     return import.meta.url
   }
-  /** The kernel that is launched. */
+  /** The kernel of the launch. */
   readonly kernel: Kernel<S>
   readonly #shape: LaunchShape
   readonly #stream: StreamArgument | undefined
   readonly #block: ArgumentBlock
-  /** Arguments that are memory, which must still be there at each launch; the rest is undefined. */
+  /** Memory arguments, which must still exist at each launch; other entries are undefined. */
   readonly #memory: unknown[]
   readonly #hasMemory: boolean
 
@@ -67,7 +66,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> extends
     return new PreparedLaunch(kernel, shape, stream, args)
   }
 
-  /** Changes one argument of the launches that follow. @throws TypeError, RangeError, DisposedError */
+  /** Changes one argument for later launches. @throws TypeError, RangeError, DisposedError */
   set<I extends number & keyof S>(index: I, value: KernelArgument<S[I]>): this {
     requireInteger(index, 'PreparedLaunch.set', 'index', 0, this.#block.length - 1)
     this.#block.api = 'PreparedLaunch.set'
@@ -77,14 +76,14 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> extends
 
   /**
    * Queues the kernel again and returns at once (`cuLaunchKernel`).
-   * @throws DisposedError when the module, the stream or memory among the arguments is gone; StatusError
+   * @throws DisposedError when the module, the stream or a memory argument is gone; StatusError
    */
   launch(): void {
     this.kernel.module._requireUsable()
     const block = this.#block
     block.api = 'PreparedLaunch.launch'
     if (this.#hasMemory) {
-      // What was pending when it was set has come since, or is told of again.
+      // Pending work from the time of set() is complete, or the memory reports it again.
       if (block.pending !== undefined) block.pending = undefined
       const memory = this.#memory
       for (let index = 0; index < memory.length; index += 1) {

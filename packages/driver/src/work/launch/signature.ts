@@ -15,31 +15,31 @@ import {
 import type { Context } from '../../core/context/context.js'
 import type { ElementValue } from '../../memory/buffers/elements.js'
 
-/** Parameters that are objects of the entry `texture`; only they know their bytes. */
+/** Parameters that are objects of the entry `texture`, which encode themselves. */
 export type KernelObjectType = 'texture' | 'surface' | 'tensorMap'
 
 /**
- * The type of one kernel parameter: a scalar, a type of `defineStruct`, `defineArray` or `defineTuple`, `'ptr'` for an
- * address, `'texture'` or `'surface'` for what C calls `cudaTextureObject_t` and `cudaSurfaceObject_t`, or
- * `'tensorMap'` for a `CUtensorMap`.
+ * The type of one kernel parameter: a scalar; a type of `defineStruct`, `defineArray` or `defineTuple`; `'ptr'` for an
+ * address; `'texture'` or `'surface'` for C's `cudaTextureObject_t` and `cudaSurfaceObject_t`; or `'tensorMap'` for a
+ * `CUtensorMap`.
  */
 export type KernelParameter = ElementType | 'ptr' | KernelObjectType
 
-/** The types of a kernel's parameters, in order, such as `['f32', 'ptr', 'ptr', 'i32']`. */
+/** The types of a kernel's parameters in order, such as `['f32', 'ptr', 'ptr', 'i32']`. */
 export type KernelSignature = readonly KernelParameter[]
 
-/** What a `'ptr'` parameter takes: memory, a bare device address, or null. */
+/** The argument for a `'ptr'` parameter: memory, a raw device address, or null. */
 export type PointerValue = MemoryLike | bigint | null
 
 /** A texture, a surface or a tensor map. */
 export interface KernelObject<T extends KernelObjectType = KernelObjectType> {
-  /** The type of the parameters it fits. */
+  /** The parameter type of this object. */
   readonly parameterType: T
 }
 
 /**
- * What a parameter of type `P` takes: for a struct, an array or a tuple its value or the bytes that its `encode` made
- * of one; for a texture or surface also a bare handle.
+ * The argument for a parameter of type `P`. For a struct, array or tuple: a value, or the bytes from its `encode`. For
+ * a texture or surface: also a raw handle.
  */
 export type KernelArgument<P extends KernelParameter> = P extends DType
   ? ElementValue<P>
@@ -51,10 +51,10 @@ export type KernelArgument<P extends KernelParameter> = P extends DType
         ? KernelObject<P> | bigint
         : PointerValue
 
-/** What a kernel of signature `S` takes. */
+/** The arguments for signature `S`. */
 export type KernelArguments<S extends KernelSignature> = { readonly [I in keyof S]: KernelArgument<S[I]> }
 
-/** A frozen copy of a signature. @throws TypeError */
+/** Returns a checked and frozen copy of a signature. @throws TypeError */
 export function requireSignature<S extends KernelSignature>(value: S, api: string): S {
   if (!isArray(value)) throw wrongType(api, 'signature', "an array such as ['f32', 'ptr']", value)
   const signature: readonly unknown[] = Object.freeze([...value])
@@ -74,21 +74,21 @@ export function isObjectType(parameter: unknown): parameter is KernelObjectType 
   return typeof parameter === 'string' && Object.hasOwn(objectNames, parameter)
 }
 
-/** Whether arguments of the type stand for something that must be there when the kernel runs. */
+/** Whether arguments of the type stand for a resource that must exist when the kernel runs. */
 export function isReference(parameter: unknown): parameter is KernelObjectType | 'ptr' {
   return parameter === 'ptr' || isObjectType(parameter)
 }
 
-/** Bytes of a parameter as the image declares it. */
+/** Returns a parameter's size in bytes, as declared in the image. */
 export function parameterBytes(parameter: KernelParameter): number {
   if (isReference(parameter)) return parameter === 'tensorMap' ? tensorMapLayout.bytes : 8
   return elementLayout(parameter).bytes
 }
 
-/** A `CUtensorMap`. */
+/** Layout of a `CUtensorMap`. */
 export const tensorMapLayout = { bytes: 128, alignment: 64 } as const
 
-/** Where an object writes itself as an argument. */
+/** An object that writes itself as an argument. */
 interface WritesArgument {
   _writeArgument(target: DataView, offset: number, context: Context, api: string, name: string): void
 }
@@ -107,7 +107,7 @@ export function writeObject(
     target.setBigUint64(offset, requireAddress(value, api, name), true)
     return
   }
-  // By what it has: the classes are in another entry of the package.
+  // Check for properties, because the classes are in another entry of the package.
   if (propertyOf(value, 'parameterType') !== type || typeof propertyOf(value, '_writeArgument') !== 'function') {
     throw wrongType(
       api,
@@ -119,7 +119,7 @@ export function writeObject(
   ;(value as WritesArgument)._writeArgument(target, offset, context, api, name)
 }
 
-/** A parameter's type as text: the dtype, `ptr`, or the name of the struct. */
+/** Returns a parameter type as text: the dtype, `ptr`, or the name of the struct. */
 export function parameterName(parameter: KernelParameter): string {
   return typeof parameter === 'object' ? parameter.name : parameter
 }

@@ -34,15 +34,15 @@ import { imageMemory, type ModuleImage, missingKernel, readImage, requireImagePa
 import { LibraryLoad, type LibraryOptions, type LoadedLibrary } from './loaded.js'
 
 /**
- * Code for all devices of the process (`CUlibrary`, `cudaLibrary_t`): unlike a module it is of no context, and a device
- * loads it when something of it is asked for there. This object works on one device; {@link on} gives it for another
- * one.
+ * Code for all devices of the process (`CUlibrary`, `cudaLibrary_t`).
+ *
+ * Unlike a module, a library has no context. A device loads it when one of its objects is first used there. This object
+ * works on one device; {@link on} returns an object for another device.
  *
  * @example
  * ```ts
- * using library = await Library.loadFile(device, 'axpy.ptx')
- * const axpy = library.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
- * const there = library.on(other).kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+ * using library = await Library.loadFile(device, 'axpy.ptx') const axpy = library.kernel('axpy', ['f32', 'ptr', 'ptr',
+ * 'i32']) const there = library.on(other).kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
  * ```
  */
 export class Library extends Resource {
@@ -51,10 +51,10 @@ export class Library extends Resource {
     return import.meta.url
   }
   protected readonly kind = 'Library'
-  /** The context that it works in. */
+  /** The context in which this object works. */
   readonly context: Context
   readonly #loaded: LoadedLibrary
-  /** The one that was loaded, where this was made by {@link on}. */
+  /** The loaded library, if {@link on} created this object. */
   readonly #root: Library | undefined
   readonly #views = new Set<Library>()
   readonly #globals: DeviceBuffer<ElementType>[] = []
@@ -73,16 +73,16 @@ export class Library extends Resource {
   }
 
   /**
-   * Loads code and compiles PTX, on a native thread: the event loop goes on (`cuLibraryLoadData`,
+   * Loads code and compiles PTX on a native thread, without blocking the event loop (`cuLibraryLoadData`,
    * `cudaLibraryLoadData`).
-   * @throws StatusError with the compiler's log in its description; RangeError for an image that is cut off; TypeError
+   * @throws StatusError with the compiler's log in its description; RangeError for an incomplete image; TypeError
    */
   static async load(owner: DeviceOrContext, image: ModuleImage, options: LibraryOptions = {}): Promise<Library> {
     const loading = new LibraryLoad(owner, options, 'Library.load')
     return await Library.#load(loading, imageMemory(image, loading.api))
   }
 
-  /** Like {@link load}, but blocks the thread for as long as it takes. */
+  /** Like {@link load}, but blocks the thread. */
   static loadSync(owner: DeviceOrContext, image: ModuleImage, options: LibraryOptions = {}): Library {
     const loading = new LibraryLoad(owner, options, 'Library.loadSync')
     const memory = imageMemory(image, loading.api)
@@ -97,8 +97,8 @@ export class Library extends Resource {
   }
 
   /**
-   * Reads a file of PTX, a cubin or a fat binary and loads it like {@link load}.
-   * @throws SystemError when the file cannot be read, such as `ENOENT`; what {@link load} throws
+   * Reads a file with PTX, a cubin or a fat binary and loads it like {@link load}.
+   * @throws SystemError when the file cannot be read, such as `ENOENT`; errors of {@link load}
    */
   static async loadFile(owner: DeviceOrContext, path: string | URL, options: LibraryOptions = {}): Promise<Library> {
     const loading = new LibraryLoad(owner, options, 'Library.loadFile')
@@ -124,20 +124,18 @@ export class Library extends Resource {
     return this.#loaded.handle
   }
 
-  /** The device that it works on. */
+  /** The device on which this object works. */
   get device(): Context['device'] {
     return this.context.device
   }
 
-  /**
-   * What the compiler of the driver has said so far while it compiled PTX; empty for binary code. @throws DisposedError
-   */
+  /** The driver's log of compiling PTX so far; empty for binary code. @throws DisposedError */
   get compilerLog(): string {
     this._requireUsable()
     return this.#loaded.infoLog
   }
 
-  /** The same library, not loaded anew, for another device: its kernels run there. It ends with this one. */
+  /** Returns an object of the same library for another device, without loading it again. It ends with this one. */
   on(owner: DeviceOrContext): Library {
     const context = contextOf(owner, 'Library.on')
     this._requireUsable()
@@ -148,9 +146,9 @@ export class Library extends Resource {
   }
 
   /**
-   * A kernel by its name in the image and the types of its parameters (`cuLibraryGetKernel`, `cudaLibraryGetKernel`).
-   * Their number and sizes are checked against the image on drivers from 12.4.
-   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; TypeError when the types do not fit
+   * Returns a kernel by its name in the image and its parameter types (`cuLibraryGetKernel`, `cudaLibraryGetKernel`).
+   * Drivers from 12.4 allow a check of the types' number and sizes against the image.
+   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) for an unknown name; TypeError for types that do not match
    */
   kernel<const S extends KernelSignature>(name: string, signature: S): Kernel<S> {
     const api = 'Library.kernel'
@@ -160,12 +158,12 @@ export class Library extends Resource {
     return Kernel._create(this, name, { handle, function: ofDriver, api }, signature)
   }
 
-  /** The `CUkernel` or `cudaKernel_t` of a name, which is of no context. @throws as {@link kernel} */
+  /** Returns a kernel's `CUkernel` or `cudaKernel_t`, which has no context. @throws as {@link kernel} */
   kernelHandle(name: string): CUkernel {
     return this.#kernel(name, 'Library.kernelHandle')
   }
 
-  /** How many kernels it has (`cuLibraryGetKernelCount`, `cudaLibraryGetKernelCount`). */
+  /** Number of kernels (`cuLibraryGetKernelCount`, `cudaLibraryGetKernelCount`). */
   get kernelCount(): number {
     const { handle } = this
     const out = scratch()
@@ -173,7 +171,7 @@ export class Library extends Resource {
     return out.u32[0] as number
   }
 
-  /** The names of its kernels (`cuLibraryEnumerateKernels`, `cudaLibraryEnumerateKernels`, `cuKernelGetName`). */
+  /** Names of the kernels (`cuLibraryEnumerateKernels`, `cudaLibraryEnumerateKernels`, `cuKernelGetName`). */
   get kernelNames(): readonly string[] {
     const { handle, kernelCount, context } = this
     if (kernelCount === 0) return []
@@ -187,7 +185,7 @@ export class Library extends Resource {
   }
 
   /**
-   * Where the parameters of a kernel lie, and their bytes, as the image declares them (`cuKernelGetParamInfo`).
+   * Returns offset and size of a kernel's parameters in bytes, as declared in the image (`cuKernelGetParamInfo`).
    * @throws StatusError (`CUDA_ERROR_NOT_FOUND`), VersionTooOldError on drivers before 12.4
    */
   parameters(name: string): readonly ParameterInfo[] {
@@ -197,7 +195,7 @@ export class Library extends Resource {
     )
   }
 
-  /** An attribute that a kernel has on this device, without loading it there (`cuKernelGetAttribute`). */
+  /** Returns a kernel's attribute for this device, without loading the kernel there (`cuKernelGetAttribute`). */
   kernelAttribute(name: string, attribute: KernelAttribute): number {
     const api = 'Library.kernelAttribute'
     const code = attributeCode(attribute, api)
@@ -209,7 +207,7 @@ export class Library extends Resource {
     return out.i32[0] as number
   }
 
-  /** Sets an attribute of a kernel for this device (`cuKernelSetAttribute`). @throws as `Kernel.setAttribute` */
+  /** Sets a kernel's attribute for this device (`cuKernelSetAttribute`). @throws as `Kernel.setAttribute` */
   setKernelAttribute(name: string, attribute: KernelAttribute, value: number): void {
     const api = 'Library.setKernelAttribute'
     const code = attributeCode(attribute, api)
@@ -220,7 +218,7 @@ export class Library extends Resource {
     this.context._callDriver('cuKernelSetAttribute', set)
   }
 
-  /** What a kernel would rather have more of on this device (`cuKernelSetCacheConfig`). */
+  /** Sets a kernel's cache preference for this device (`cuKernelSetCacheConfig`). */
   setKernelCacheConfig(name: string, preference: CachePreference): void {
     const api = 'Library.setKernelCacheConfig'
     const config = requireKeyOf(preference, api, 'preference', cachePreferences) as CUfunc_cache
@@ -231,10 +229,10 @@ export class Library extends Resource {
   }
 
   /**
-   * A `__device__` or `__constant__` variable of the image on this device as a buffer (`cuLibraryGetGlobal`,
+   * Returns a `__device__` or `__constant__` variable on this device as a buffer (`cuLibraryGetGlobal`,
    * `cudaLibraryGetGlobal`). The variable ends with the library, not with the buffer.
-   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; RangeError when its bytes are no
-   * whole number of elements; TypeError
+   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) for an unknown name; RangeError for a fraction of an element;
+   * TypeError
    */
   global<E extends ElementType = 'u8'>(name: string, dtype: E = 'u8' as E): DeviceBuffer<E> {
     const { address, length } = this.#variable('libraryGetGlobal', name, dtype, 'Library.global')
@@ -244,8 +242,8 @@ export class Library extends Resource {
   }
 
   /**
-   * A `__managed__` variable of the image, one for the host and all devices (`cuLibraryGetManaged`,
-   * `cudaLibraryGetManaged`). dispose() of the buffer, and of the library, empties its array. @throws as {@link global}
+   * Returns a `__managed__` variable, which the host and all devices share (`cuLibraryGetManaged`,
+   * `cudaLibraryGetManaged`). dispose() of the buffer or of the library detaches its array. @throws as {@link global}
    */
   managed<E extends ElementType = 'u8'>(name: string, dtype: E = 'u8' as E): ManagedBuffer<E> {
     const { address, length } = this.#variable('libraryGetManaged', name, dtype, 'Library.managed')
@@ -257,8 +255,8 @@ export class Library extends Resource {
   }
 
   /**
-   * The address of a function that host and devices can call alike (`cuLibraryGetUnifiedFunction`,
-   * `cudaLibraryGetUnifiedFunction`). @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name
+   * Returns the address of a function that the host and devices can call (`cuLibraryGetUnifiedFunction`,
+   * `cudaLibraryGetUnifiedFunction`). @throws StatusError (`CUDA_ERROR_NOT_FOUND`) for an unknown name
    */
   unifiedFunction(name: string): bigint {
     requireText(name, 'Library.unifiedFunction', 'name')
@@ -268,7 +266,7 @@ export class Library extends Resource {
     return out.u64[0] as bigint
   }
 
-  /** The `CUmodule` that it is on this device, which ends with the library (`cuLibraryGetModule`). */
+  /** The library's `CUmodule` on this device, which ends with the library (`cuLibraryGetModule`). */
   get moduleHandle(): CUmodule {
     const { handle } = this
     const out = scratch()
@@ -291,7 +289,7 @@ export class Library extends Resource {
     for (const view of this.#views) view.dispose()
     if (this.#root !== undefined) this.#root.#views.delete(this)
     for (const { _allocation } of this.#globals.splice(0)) _allocation.freed = true
-    // What still looks into a variable of the host keeps the library loaded.
+    // An array that still uses a managed variable keeps the library loaded.
     for (const buffer of this.#managed.splice(0)) buffer.dispose()
     try {
       this.#loaded.removeUse()
@@ -315,7 +313,7 @@ export class Library extends Resource {
     return out.u64[0] as CUkernel
   }
 
-  /** What the context calls the kernel, which is loaded there now if it was not. */
+  /** Returns the context's function for a kernel. Loads the kernel there if necessary. */
   #asFunction(kernel: CUkernel): CUfunction {
     const out = scratch()
     this.context._callDriver('cuKernelGetFunction', () => cuKernelGetFunction(out, kernel))

@@ -7,10 +7,10 @@ import { checkRelease, Status } from '../../core/errors.js'
 import { processIsEnding } from '../../core/lifetime.js'
 import { JitBlock, type JitOptions, jitKeys } from '../module/jit.js'
 
-/** How a library is loaded. */
+/** Options of a library. */
 export interface LibraryOptions extends JitOptions {
   /**
-   * The library reads the image where it lies, which is kept for it, and makes no copy
+   * Lets the library read the image in place instead of copying it; Shoal keeps the image
    * (`CU_LIBRARY_BINARY_IS_PRESERVED`). Default: false.
    */
   readonly preserveImage?: boolean | undefined
@@ -18,15 +18,15 @@ export interface LibraryOptions extends JitOptions {
 
 const binaryIsPreserved = 1
 
-/** A library that is about to be loaded, with its options as C reads them. */
+/** A library before loading, with its encoded options. */
 export class LibraryLoad {
   readonly context: Context
   readonly api: string
   readonly #jit: JitBlock
-  /** One value, and behind it the number of the option that it is of. */
+  /** Values of library options, then the options' numbers. */
   readonly #options: NativeMemory | undefined
 
-  /** @throws TypeError, RangeError, DisposedError */
+  /** Checks and encodes the options. @throws TypeError, RangeError, DisposedError */
   constructor(owner: DeviceOrContext, given: LibraryOptions, api: string) {
     this.context = contextOf(owner, api)
     this.api = api
@@ -39,7 +39,7 @@ export class LibraryLoad {
     this.#options.u32[2] = binaryIsPreserved
   }
 
-  /** The one call, in the context. Gives its status. */
+  /** Makes the one loading call in the context. Returns its status. */
   call(image: NativeMemory): number {
     const jit = this.#jit
     const option = this.#options
@@ -48,7 +48,7 @@ export class LibraryLoad {
     return libraryLoadData(jit.result, image, jit.options, jit.values, jit.count, numbers, values, count)
   }
 
-  /** @throws StatusError with the compiler's log */
+  /** Checks the status and returns the library. @throws StatusError with the compiler's log */
   finish(status: number, image: NativeMemory): LoadedLibrary {
     const { context } = this
     const isLoaded = status === Status.success
@@ -63,12 +63,12 @@ export class LibraryLoad {
   }
 }
 
-/** Code that is loaded for all devices of the process. It is unloaded when nothing of it is in use any more. */
+/** Code loaded for all devices of the process. It is unloaded when no part of it is in use any more. */
 export class LoadedLibrary {
   readonly handle: CUlibrary
   readonly #context: Context
   readonly #jit: JitBlock
-  /** The code itself, where the library goes on to read it. */
+  /** The image, if the library continues to read it. */
   readonly #image: NativeMemory | undefined
   #uses = 0
 
@@ -76,7 +76,7 @@ export class LoadedLibrary {
     this.handle = jit.result.u64[0] as CUlibrary
     this.#context = context
     context._addChild()
-    // Code is compiled when it is needed first, and the compiler writes its log then.
+    // The driver compiles code when it is first needed, and writes the log then.
     this.#jit = jit
     this.#image = image
   }
@@ -85,9 +85,7 @@ export class LoadedLibrary {
     return this.#jit.infoLog
   }
 
-  /**
-   * Calls one of the library's functions in a context. @throws StatusError, with what the compiler said of a failure
-   */
+  /** Calls a function of the library in a context. @throws StatusError with the compiler's log */
   call<N extends CallName>(
     context: Context,
     name: N,
@@ -118,7 +116,7 @@ export class LoadedLibrary {
       return
     }
     try {
-      // A reset of the device leaves it loaded: it is of no context.
+      // A device reset does not unload the library, because the library has no context.
       const { calls } = context._cuda
       if (!processIsEnding()) checkRelease(calls.libraryUnload(this.handle), context._cuda.nameOf('libraryUnload'))
     } finally {

@@ -1,12 +1,12 @@
 import { extname } from 'node:path'
 import { isInstance } from '@shoal/types'
 
-/** The numbers of `CUjitInputType`. */
+/** Values of `CUjitInputType`. */
 export const kinds = { cubin: 0, ptx: 1, fatbin: 2, object: 3, library: 4 } as const
 
 /**
- * What the linker takes: an `object` is one of the host's compiler with code for devices in it, a `library` an archive
- * of such.
+ * Kinds of linker input. An `object` is a host compiler's object file with device code, a `library` an archive of
+ * these.
  */
 export type InputKind = keyof typeof kinds
 
@@ -16,7 +16,7 @@ const archiveMagic = 0x213c6172
 const machineOffset = 18
 const cudaMachine = 190
 
-/** The kind of an image by how it begins; what is none of them is taken for PTX. */
+/** Detects an image's kind from its first bytes. Defaults to PTX. */
 export function kindOfImage(image: unknown): InputKind {
   if (!isInstance(image, Uint8Array) || image.length < 20) return 'ptx'
   const view = new DataView(image.buffer, image.byteOffset, image.byteLength)
@@ -36,7 +36,7 @@ const endings = new Map<string, InputKind>([
   ['.lib', 'library'],
 ])
 
-/** The kind of a file by its ending; undefined where that tells nothing. */
+/** Detects a file's kind from its extension; undefined for unknown extensions. */
 export function kindOfFile(path: string): InputKind | undefined {
   return endings.get(extname(path).toLowerCase())
 }

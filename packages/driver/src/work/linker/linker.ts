@@ -25,31 +25,30 @@ import { imageMemory, type ModuleImage, requireImagePath } from '../module/image
 import { JitBlock, type JitOptions, jitKeys } from '../module/jit.js'
 import { type InputKind, kindOfFile, kindOfImage, kinds } from './inputs.js'
 
-/** How the linker works. */
+/** Options of the linker. */
 export interface LinkerOptions extends JitOptions {
-  /** The compute capability to make code for, times ten, such as 90. Default: that of the device. */
+  /** Target compute capability times ten, such as 90. Default: the device's own. */
   readonly target?: number | undefined
 }
 
-/** What is added. */
+/** Options of one input. */
 export interface LinkInput {
-  /** Default: by the contents of an image, by the ending of a file. */
+  /** Kind of the input. Default: detected from an image's contents or a file's extension. */
   readonly kind?: InputKind | undefined
-  /** What the logs call it. Default: input 1, input 2 and so on. */
+  /** Name of the input in logs. Default: input 1, input 2 and so on. */
   readonly name?: string | undefined
 }
 
 const targetOption = 9
 
 /**
- * Makes one image of several (`cuLinkCreate`): kernels of one PTX call functions of another one, or of a library of
- * objects.
+ * Links several images into one (`cuLinkCreate`), so that a kernel can call functions of other PTX or of an object
+ * library.
  *
  * @example
  * ```ts
- * using linker = Linker.create(device)
- * const image = await linker.add(kernels).add(functions).complete()
- * using module = await Module.load(device, image)
+ * using linker = Linker.create(device) const image = await linker.add(kernels).add(functions).complete() using module =
+ * await Module.load(device, image)
  * ```
  */
 export class Linker extends Resource {
@@ -58,7 +57,7 @@ export class Linker extends Resource {
     return import.meta.url
   }
   protected readonly kind = 'Linker'
-  /** The context that it works in. */
+  /** The context in which the linker works. */
   readonly context: Context
   readonly #handle: CUlinkState
   readonly #jit: JitBlock
@@ -78,7 +77,7 @@ export class Linker extends Resource {
     })
   }
 
-  /** Begins (`cuLinkCreate`). @throws TypeError, RangeError, DisposedError, StatusError */
+  /** Creates a linker (`cuLinkCreate`). @throws TypeError, RangeError, DisposedError, StatusError */
   static create(owner: DeviceOrContext, options: LinkerOptions = {}): Linker {
     const api = 'Linker.create'
     const context = contextOf(owner, api)
@@ -97,15 +96,15 @@ export class Linker extends Resource {
     return this.#handle
   }
 
-  /** What the linker has said so far. @throws DisposedError */
+  /** The linker's log so far. @throws DisposedError */
   get log(): string {
     this._requireAlive()
     return this.#jit.infoLog
   }
 
   /**
-   * Adds PTX, a cubin, a fat binary, an object of the host's compiler or a library of such (`cuLinkAddData`).
-   * @throws StatusError with the linker's log in its description; RangeError for an image that is cut off; TypeError
+   * Adds PTX, a cubin, a fat binary, a host compiler's object file or an archive of these (`cuLinkAddData`).
+   * @throws StatusError with the linker's log in its description; RangeError for an incomplete image; TypeError
    */
   add(image: ModuleImage, options: LinkInput = {}): this {
     const api = 'Linker.add'
@@ -120,7 +119,7 @@ export class Linker extends Resource {
     this.#requireOpen(api)
     const memory = imageMemory(image, api, type === 'library')
     try {
-      // The NUL that ends PTX counts.
+      // The size of PTX includes the final NUL.
       const size = code === kinds.ptx ? memory.byteLength : memory.byteLength - 1
       this.#call('cuLinkAddData', name, () => cuLinkAddData(handle, code, memory, size, name, 0, null, null))
     } finally {
@@ -144,11 +143,10 @@ export class Linker extends Resource {
   }
 
   /**
-   * Makes the image (`cuLinkComplete`): a cubin, which `Module.load` takes. It is made on this thread, which waits: a
-   * driver of CUDA 13.0 ends the process at the next link after one that another thread has completed. Nothing can be
-   * added afterwards.
-   * @throws RangeError where it was made already; StatusError with the linker's log in its description, such as for
-   * what is not defined
+   * Creates the image, a cubin for `Module.load` (`cuLinkComplete`). Blocks this thread: a driver of CUDA 13.0 ends the
+   * process at the next link if another thread has completed one. Afterwards no input can be added.
+   * @throws RangeError when it was called before; StatusError with the linker's log in its description, such as for an
+   * undefined function
    */
   async complete(): Promise<Uint8Array> {
     return settledNow(this.#complete('Linker.complete'))
@@ -173,7 +171,7 @@ export class Linker extends Resource {
     if (status !== Status.success) throw driverError(status, api, `${what}\n${this.#jit.errorLog}`.trim())
   }
 
-  /** The driver says nothing of what becomes of a link that goes on after its end. @throws RangeError */
+  /** Refuses use after complete(), because the driver does not define its result. @throws RangeError */
   #requireOpen(api: string): void {
     if (this.#isComplete) throw outOfRange(api, 'this', 'a Linker whose image is not complete yet', this)
   }
@@ -185,7 +183,7 @@ export class Linker extends Resource {
     const status: number = this.context.run(() => cuLinkComplete(handle, out, out.address + 8n))
     if (status !== Status.success) throw driverError(status, 'cuLinkComplete', this.#jit.errorLog)
     this.#isComplete = true
-    // A copy: the state has the image only as long as it lives.
+    // Copy the image, because it ends with the linker's state.
     return readMemory(out.u64[0] as bigint, Number(out.u64[1]))
   }
 }

@@ -23,32 +23,30 @@ import {
 import { type Context, contextOf, type DeviceOrContext } from '../../core/context/context.js'
 import { type JitOptions, jitKeys } from './jit.js'
 
-/** How a source becomes a module. */
+/** Options for compiling a source to a module. */
 export interface ModuleCompileOptions
   extends Omit<CompileOptions, 'linkTimeOptimization' | 'optixIr' | 'syntaxOnly'>,
     ProgramOptions {
-  /** How the driver compiles the PTX, where that is what the device gets. */
+  /** The driver's options for compiling PTX, if the device receives PTX. */
   readonly jit?: JitOptions | undefined
 }
 
 /**
- * Compiles CUDA C++ for the device and loads it. NVRTC works on a native thread and needs no toolkit beside it; results
- * are kept in the process and on disk, so that the same source is compiled once. A GPU gets code of its own
- * architecture, the software device and a GPU that is newer than NVRTC get PTX.
+ * Compiles CUDA C++ for the device with NVRTC and loads it.
  *
- * @param source - text of CUDA C++, or a `Program` with its headers and name expressions.
- * @throws CompileError with the messages and their lines; LibraryNotFoundError where there is no NVRTC; AbortedError
- * when `signal` fires (a compilation that has begun goes on to its end, and is kept for the next time); StatusError,
- * TypeError, RangeError
+ * NVRTC runs on a native thread and needs no CUDA toolkit. Results are cached in the process and on disk, so the same
+ * source is compiled once. A GPU receives code for its own architecture. The software device, and a GPU newer than
+ * NVRTC, receive PTX.
+ *
+ * @param source - CUDA C++ text, or a `Program` with its headers and name expressions
+ * @throws CompileError with the messages and their lines; LibraryNotFoundError when NVRTC is missing; AbortedError when
+ * `signal` fires (a running compilation continues, and its result is cached); StatusError, TypeError, RangeError
  *
  * @example
  * ```ts
- * using module = await compile(device, `
- *   extern "C" __global__ void axpy(float a, const float* x, float* y, int n) {
- *     int i = blockIdx.x * blockDim.x + threadIdx.x;
- *     if (i < n) y[i] += a * x[i];
- *   }`)
- * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+ * using module = await compile(device, ` extern "C" __global__ void axpy(float a, const float* x, float* y, int n) {
+ * int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] += a * x[i]; }`) const axpy = module.kernel('axpy',
+ * ['f32', 'ptr', 'ptr', 'i32'])
  * ```
  */
 export async function compile(
@@ -70,7 +68,7 @@ export async function compile(
   )
 }
 
-/** Like {@link compile}, but blocks the thread for as long as it takes. */
+/** Like {@link compile}, but blocks the thread. */
 export function compileSync(
   owner: DeviceOrContext,
   source: string | Program,
@@ -82,7 +80,7 @@ export function compileSync(
   return Module._loadSync(context, compiled.image, jit, 'compileSync', originOf(compiled))
 }
 
-// What gives no module is left out.
+// Exclude options whose results are not modules.
 const { linkTimeOptimization: _, optixIr: __, syntaxOnly: ___, ...commandKeys } = compileKeys
 const keys: OptionKeys<ModuleCompileOptions> = { ...programKeys, ...commandKeys, jit: true }
 const offThreadKeys: OptionKeys<ModuleCompileOptions & Abortable> = { ...keys, signal: true }
@@ -117,12 +115,12 @@ function prepare(
   }
   const program = isProgram ? source : new Program(source, readProgramOptions(parts, api))
   const jitOptions = requireOptions<JitOptions>(jit, api, jitKeys, 'jit')
-  // Asks NVRTC: what is wrong of the arguments is told where there is none, too.
+  // This calls NVRTC. Wrong arguments are reported first, even if NVRTC is missing.
   const { architecture = architectureOf(context, requireCache(given.cache, api), api) } = given
   return { context, program, compileOptions: { ...given, architecture }, jit: jitOptions }
 }
 
-/** Code for the device where NVRTC knows it, else PTX of the newest architecture before it. */
+/** Returns the device's own architecture if NVRTC supports it, else PTX of the newest earlier architecture. */
 function architectureOf({ device }: Context, cache: boolean | string, api: string): Architecture {
   const { major, minor } = device.computeCapability
   const capability = major * 10 + minor

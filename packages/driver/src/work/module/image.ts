@@ -8,27 +8,30 @@ const elfMagic = 0x464c457f
 const fatBinaryMagic = 0xba55ed50
 
 /**
- * The image in native memory, with the NUL that ends PTX. Binary images carry no length the driver could check, so one
- * that is cut off is refused here: the driver would read beyond its end.
+ * Copies an image to native memory, with a final NUL for PTX. Refuses an incomplete binary image here: the driver
+ * receives no length, so it would read beyond the end.
  */
 export function imageMemory(image: ModuleImage, api: string, isArchive = false): NativeMemory {
   const bytes = imageBytes(image, api)
   const memory = NativeMemory.allocate(bytes.length + 1)
   memory.bytes.set(bytes)
-  // The copy is what is looked at: bytes that threads share could change until it is made.
+  // Check the copy, because shared bytes could change before the copy is made.
   if (typeof image !== 'string' && !isArchive) requireComplete(memory.bytes.subarray(0, bytes.length), api)
   return memory
 }
 
 const mostNames = 12
 
-/** What to say of a kernel that an image does not have. `names` may throw: drivers before 12.4 cannot list them. */
+/**
+ * Returns the text for a kernel that an image does not have. `names` may throw, because drivers before 12.4 cannot list
+ * kernels.
+ */
 export function missingKernel(name: string, names: () => readonly string[]): string {
   let known: readonly string[]
   try {
     known = names()
   } catch {
-    // The error that led here is the one to report.
+    // The caller reports the original error.
     known = []
   }
   const mangled = known.find((each) => each.startsWith(`_Z${name.length}${name}`))
@@ -43,7 +46,7 @@ export function missingKernel(name: string, names: () => readonly string[]): str
   ].join('\n')
 }
 
-/** The path of a file. @throws TypeError for what is no path; RangeError for an empty one */
+/** Returns a checked file path. @throws TypeError for other values; RangeError for an empty path */
 export function requireImagePath(path: string | URL, api: string): string {
   if (isInstance(path, URL) && path.protocol === 'file:')
     return process.getBuiltinModule('node:url').fileURLToPath(path)
@@ -51,9 +54,9 @@ export function requireImagePath(path: string | URL, api: string): string {
   return requireText(path, api, 'path')
 }
 
-/** The contents of a file of code. @throws SystemError */
+/** Reads a file of code. @throws SystemError */
 export async function readImage(path: string | URL, api: string): Promise<Uint8Array> {
-  // Loaded here and not above: every program that imports this package would pay for it.
+  // Import this here, because otherwise every program that imports the package would load it.
   const { readFile } = await import('node:fs/promises')
   return readFile(path).catch((cause: unknown) => {
     throw new SystemError({ api, parameter: 'path', value: String(path), cause })
@@ -92,15 +95,15 @@ function requireComplete(image: Uint8Array, api: string): void {
     (magic & 0xffffff) === 0xbfbbef ||
     !Buffer.from(image.buffer, image.byteOffset, image.length).includes('.version')
   ) {
-    // A byte order mark would be left out.
+    // Keep a byte order mark, so that the check can find it.
     requirePtx(new TextDecoder('utf-8', { ignoreBOM: true }).decode(image.subarray(0, mostLookedAt)), api)
   }
 }
 
-/** Of text without `.version`, what is looked at. */
+/** Number of bytes to check in text without `.version`. */
 const mostLookedAt = 65_536
 
-/** Refuses text that is certainly no PTX, with what to do instead. The driver refuses all else. */
+/** Refuses text that is certainly not PTX, with a hint. The driver refuses all other invalid text. */
 function requirePtx(text: string, api: string): void {
   const refuse = (what: string): never => {
     throw new TypeError(`${api}: image must be PTX, a cubin or a fat binary, not ${what}`)
@@ -113,7 +116,10 @@ function requirePtx(text: string, api: string): void {
     refuse(`a path; ${api.slice(0, api.indexOf('.'))}.loadFile reads the file '${text.slice(-60)}'`)
 }
 
-/** Where a table of a 64-bit ELF file ends: its offset, and next to each other its entry size and entry count. */
+/**
+ * Returns the end of a 64-bit ELF file's table. `sizeField` is the offset of its entry size, followed by its entry
+ * count.
+ */
 function tableEnd(view: DataView, offsetField: number, sizeField: number): number {
   const size = view.getUint16(sizeField, true) * view.getUint16(sizeField + 2, true)
   return size === 0 ? 0 : Number(view.getBigUint64(offsetField, true)) + size

@@ -1,36 +1,34 @@
 import { NativeMemory, textIn } from '@shoal/ffi'
 import { type OptionKeys, optionalBoolean, requireInteger, requireKeyOf, requireOptions } from '@shoal/types'
 
-/** How the driver compiles PTX; of no effect on binary code. */
+/** Options for the driver's compilation of PTX. Binary code ignores them. */
 export interface JitOptions {
-  /** The most registers a thread may use. */
+  /** Maximum number of registers per thread. */
   readonly maxRegisters?: number | undefined
-  /** 0 (none) to 4 (most, the default). */
+  /** Optimization level from 0 (none) to 4 (highest, the default). */
   readonly optimizationLevel?: number | undefined
-  /** Debug information, which turns optimisation off. Default: false. */
+  /** Generates debug information, which disables optimization. Default: false. */
   readonly debugInfo?: boolean | undefined
-  /** Line numbers for profilers. Default: false. */
+  /** Generates line numbers for profilers. Default: false. */
   readonly lineInfo?: boolean | undefined
-  /** A longer compiler log. Default: false. */
+  /** Makes the compiler log more detailed. Default: false. */
   readonly verbose?: boolean | undefined
-  /**
-   * Which loads go into the first cache: `'cg'` none, `'ca'` all (`-dlcm`). Default: `'none'`, as the compiler thinks.
-   */
+  /** Which loads use the L1 cache: `'cg'` none, `'ca'` all (`-dlcm`). Default: `'none'`, the compiler's choice. */
   readonly cacheMode?: 'none' | 'cg' | 'ca' | undefined
-  /** Code that does not depend on where it lies. Default: false. */
+  /** Generates position-independent code. Default: false. */
   readonly positionIndependentCode?: boolean | undefined
-  /** The fewest blocks that are to fit on a multiprocessor, for PTX that does not say; needs `maxThreadsPerBlock`. */
+  /** Minimum number of blocks that must fit on a multiprocessor, for PTX without it. Requires `maxThreadsPerBlock`. */
   readonly minBlocksPerMultiprocessor?: number | undefined
-  /** The most threads a block will have, for PTX that does not say. */
+  /** Maximum number of threads per block, for PTX without it. */
   readonly maxThreadsPerBlock?: number | undefined
   /**
-   * `maxRegisters`, `minBlocksPerMultiprocessor` and `maxThreadsPerBlock` count also where the PTX says otherwise.
+   * Applies `maxRegisters`, `minBlocksPerMultiprocessor` and `maxThreadsPerBlock` even if the PTX has other values.
    * Default: false.
    */
   readonly overrideDirectives?: boolean | undefined
 }
 
-/** The numbers of `CUjit_option` that have a name here, with what each takes. */
+/** The named options of `CUjit_option`, with their codes and values. */
 const integers = {
   maxRegisters: [0, 1, 255],
   optimizationLevel: [7, 0, 4],
@@ -65,18 +63,18 @@ const logBytes = 16 * 1024
 const maximumOptions = 16
 
 /**
- * The option arrays of `cuModuleLoadDataEx` and its kin with room for its result and its two logs, all in one piece of
- * memory.
+ * The option arrays of `cuModuleLoadDataEx` and similar functions, with cells for the result and two logs, in one piece
+ * of memory.
  */
 export class JitBlock {
-  /** Receives the handle in its first word. */
+  /** Memory whose first word receives the handle. */
   readonly result: NativeMemory
   readonly #memory: NativeMemory
   readonly #infoOffset = maximumOptions * 12
   readonly #errorOffset = maximumOptions * 12 + logBytes
   #count = 0
 
-  /** @param given checked, but for its keys: those of other options may be among them */
+  /** @param given checked options; may include keys of other options */
   constructor(given: JitOptions, api: string, more: readonly (readonly [code: number, value: bigint])[] = []) {
     const entries = [...more]
     for (const [name, [code, least, most]] of Object.entries(integers)) {
@@ -98,7 +96,7 @@ export class JitBlock {
     for (const [code, value] of entries) this.#add(code, value)
   }
 
-  /** @throws TypeError, RangeError */
+  /** Checks and encodes options. @throws TypeError, RangeError */
   static of(given: JitOptions, api: string): JitBlock {
     return new JitBlock(requireOptions<JitOptions>(given, api, jitKeys), api)
   }
@@ -107,7 +105,7 @@ export class JitBlock {
     return this.#count
   }
 
-  /** Address of the `void*` values; the words of the options follow them. */
+  /** Address of the `void*` values. The option codes follow them. */
   get values(): NativeMemory {
     return this.#memory
   }

@@ -23,9 +23,9 @@ import type { KernelSignature } from '../launch/signature.js'
 import { imageMemory, type ModuleImage, missingKernel, readImage, requireImagePath } from './image.js'
 import { JitBlock, type JitOptions } from './jit.js'
 
-/** @internal What is known of an image that was made of a source. */
+/** @internal The origin of an image that was compiled from a source. */
 export interface ImageOrigin {
-  /** What the compiler said. */
+  /** The compiler's log. */
   readonly log: string
   /** Names in the image, by name expression. */
   readonly names: Readonly<Record<string, string>>
@@ -36,9 +36,8 @@ export interface ImageOrigin {
  *
  * @example
  * ```ts
- * using module = await Module.loadFile(device, 'axpy.ptx')
- * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
- * const table = module.global('table', 'f32')
+ * using module = await Module.loadFile(device, 'axpy.ptx') const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr',
+ * 'i32']) const table = module.global('table', 'f32')
  * ```
  */
 export class Module extends Resource {
@@ -47,9 +46,9 @@ export class Module extends Resource {
     return import.meta.url
   }
   protected readonly kind = 'Module'
-  /** The context it is loaded into. */
+  /** The context of the module. */
   readonly context: Context
-  /** What NVRTC said of the source, where there is one, and the driver while it compiled PTX. */
+  /** Log of NVRTC, if it compiled the source, and of the driver's compilation of PTX. */
   readonly compilerLog: string
   readonly #handle: CUmodule
   readonly #globals: DeviceBuffer<ElementType>[] = []
@@ -64,14 +63,17 @@ export class Module extends Resource {
     this.#handle = handle
     context._addChild()
     watchForLeak(this, `A Module on device ${context.device.ordinal}`, () => {
-      // Its kernels may still run and its globals may still be in use: unloading waits for the context to end.
+      // Its kernels and globals may still be in use. So the code stays loaded until the context is released.
       return 'its code stays loaded until the context is released'
     })
   }
 
   /**
-   * Loads code and compiles PTX for the device, on a native thread: the event loop goes on (`cuModuleLoadDataEx`).
-   * @throws StatusError with the compiler's log in its description; RangeError for an image that is cut off; TypeError
+   * Loads code and compiles PTX on a native thread, without blocking the event loop (`cuModuleLoadDataEx`).
+   * @throws StatusError with the compiler's log in its description; RangeError for an incomplete image; TypeError
+   *
+   * @example
+   * using module = await Module.load(device, ptx, { lineInfo: true })
    */
   static async load(owner: DeviceOrContext, image: ModuleImage, options: JitOptions = {}): Promise<Module> {
     const context = contextOf(owner, 'Module.load')
@@ -84,7 +86,7 @@ export class Module extends Resource {
     }
   }
 
-  /** @internal {@link load} for an image that was made of a source. */
+  /** @internal {@link load} for an image that was compiled from a source. */
   static async _loadCompiled(
     context: Context,
     image: ModuleImage,
@@ -99,7 +101,7 @@ export class Module extends Resource {
     }
   }
 
-  /** Like {@link load}, but blocks the thread for as long as it takes. */
+  /** Like {@link load}, but blocks the thread. */
   static loadSync(owner: DeviceOrContext, image: ModuleImage, options: JitOptions = {}): Module {
     return Module._loadSync(contextOf(owner, 'Module.loadSync'), image, options, 'Module.loadSync')
   }
@@ -126,13 +128,13 @@ export class Module extends Resource {
   }
 
   /**
-   * Reads a file of PTX, a cubin or a fat binary and loads it like {@link load}.
-   * @throws SystemError when the file cannot be read, such as `ENOENT`; what {@link load} throws
+   * Reads a file with PTX, a cubin or a fat binary and loads it like {@link load}.
+   * @throws SystemError when the file cannot be read, such as `ENOENT`; errors of {@link load}
    */
   static async loadFile(owner: DeviceOrContext, path: string | URL, options: JitOptions = {}): Promise<Module> {
     const context = contextOf(owner, 'Module.loadFile')
     requireImagePath(path, 'Module.loadFile')
-    // Options that are none are refused before the file is looked at.
+    // Refuse wrong options before reading the file.
     const jit = JitBlock.of(options, 'Module.loadFile')
     try {
       const memory = imageMemory(await readImage(path, 'Module.loadFile'), 'Module.loadFile')
@@ -167,16 +169,20 @@ export class Module extends Resource {
     return this.#handle
   }
 
-  /** The device it is loaded onto. */
+  /** The device of the module. */
   get device(): Context['device'] {
     return this.context.device
   }
 
   /**
-   * A kernel by its name in the image, or by the name expression that its source was compiled with, and the types of
-   * its parameters (`cuModuleGetFunction`). Their number and sizes are checked against the image on drivers from 12.4.
-   * A C++ kernel has its mangled name unless it is `extern "C"`.
-   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; TypeError when the types do not fit
+   * Returns a kernel by its name in the image, or by a name expression of its source, and its parameter types
+   * (`cuModuleGetFunction`). Drivers from 12.4 allow a check of the types' number and sizes against the image. A C++
+   * kernel has its mangled name unless it is `extern "C"`.
+   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) for an unknown name; TypeError for types that do not match
+   *
+   * @example
+   * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+   * axpy.launch({ grid: 4096, block: 256, stream }, 2, x, y, x.length)
    */
   kernel<const S extends KernelSignature>(name: string, signature: S): Kernel<S> {
     requireText(name, 'Module.kernel', 'name')
@@ -196,10 +202,10 @@ export class Module extends Resource {
   }
 
   /**
-   * A `__device__` or `__constant__` variable of the image as a buffer (`cuModuleGetGlobal`). The variable ends with
-   * the module, not with the buffer.
-   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; RangeError when its bytes are no
-   * whole number of elements; TypeError
+   * Returns a `__device__` or `__constant__` variable as a buffer (`cuModuleGetGlobal`). The variable ends with the
+   * module, not with the buffer.
+   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) for an unknown name; RangeError for a fraction of an element;
+   * TypeError
    */
   global<E extends ElementType = 'u8'>(name: string, dtype: E = 'u8' as E): DeviceBuffer<E> {
     requireText(name, 'Module.global', 'name')
@@ -217,7 +223,7 @@ export class Module extends Resource {
   }
 
   /**
-   * The names of its kernels (`cuModuleGetFunctionCount`, `cuModuleEnumerateFunctions`, `cuFuncGetName`).
+   * Names of the kernels (`cuModuleGetFunctionCount`, `cuModuleEnumerateFunctions`, `cuFuncGetName`).
    * @throws VersionTooOldError on drivers before 12.4; StatusError, DisposedError
    */
   get kernelNames(): readonly string[] {

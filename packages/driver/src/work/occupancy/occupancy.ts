@@ -14,15 +14,15 @@ import { scratch } from '../../core/native.js'
 
 /** A kernel by its handle: a `CUfunction` or `CUkernel` for libcuda, a `cudaKernel_t` for libcudart. */
 export interface KernelHandle {
-  /** @throws DisposedError */
+  /** Handle of the kernel. @throws DisposedError */
   readonly handle: bigint
 }
 
-/** What one block of the kernel needs. */
+/** Resources of one block of the kernel. */
 export interface OccupancyOptions {
-  /** Bytes of dynamic shared memory a block. Default: 0. */
+  /** Dynamic shared memory per block in bytes. Default: 0. */
   readonly sharedMemory?: number | undefined
-  /** Leaves out what devices do to caching where a kernel is close to its limits. Default: false. */
+  /** Ignores the device's caching behavior for kernels close to their limits. Default: false. */
   readonly disableCachingOverride?: boolean | undefined
 }
 
@@ -31,10 +31,10 @@ export const occupancyKeys: OptionKeys<OccupancyOptions> = { sharedMemory: true,
 const mostThreads = 1024
 
 /**
- * How many blocks of the kernel run on one multiprocessor at once
+ * Returns how many blocks of a kernel run on one multiprocessor at once
  * (`cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`, `cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`).
- * @param owner where the kernel is loaded.
- * @param blockSize threads in a block, from 1 to 1024.
+ * @param owner the device or context of the kernel
+ * @param blockSize threads per block, from 1 to 1024
  * @throws TypeError, RangeError, DisposedError, StatusError
  *
  * @example
@@ -50,7 +50,7 @@ export function maxActiveBlocks(
   return activeBlocksOf(owner, kernel, blockSize, options, 'maxActiveBlocks')
 }
 
-/** The same for another function, which errors name. */
+/** Like {@link maxActiveBlocks}. Errors name the function `api`. */
 export function activeBlocksOf(
   owner: DeviceOrContext,
   kernel: KernelHandle | bigint,
@@ -65,8 +65,8 @@ export function activeBlocksOf(
 }
 
 /**
- * Bytes of dynamic shared memory that a block can have where `blockCount` blocks are to run on one multiprocessor at
- * once (`cuOccupancyAvailableDynamicSMemPerBlock`, `cudaOccupancyAvailableDynamicSMemPerBlock`).
+ * Returns the maximum dynamic shared memory per block, in bytes, if `blockCount` blocks are to run on one
+ * multiprocessor at once (`cuOccupancyAvailableDynamicSMemPerBlock`, `cudaOccupancyAvailableDynamicSMemPerBlock`).
  * @throws TypeError, RangeError, DisposedError, StatusError
  */
 export function availableSharedMemory(
@@ -78,7 +78,7 @@ export function availableSharedMemory(
   return availableSharedMemoryOf(owner, kernel, blockCount, blockSize, 'availableSharedMemory')
 }
 
-/** The same for another function, which errors name. */
+/** Like {@link availableSharedMemory}. Errors name the function `api`. */
 export function availableSharedMemoryOf(
   owner: DeviceOrContext,
   kernel: KernelHandle | bigint,
@@ -94,23 +94,23 @@ export function availableSharedMemoryOf(
   return Number(out.u64[0])
 }
 
-/** The block size of a launch, and how many blocks of it fill the device. */
+/** A block size, and the number of such blocks that fill the device. */
 export interface PotentialBlockSize {
-  /** Threads in a block. */
+  /** Threads per block. */
   readonly blockSize: number
-  /** Blocks that run on the whole device at once. */
+  /** Number of blocks that run on the whole device at once. */
   readonly minGridSize: number
 }
 
-/** What the search for a block size may look at. */
+/** Options of the search for a block size. */
 export interface BlockSizeOptions extends Omit<OccupancyOptions, 'sharedMemory'> {
-  /** Bytes of dynamic shared memory a block, or how to get them from its size. Default: 0. */
+  /** Dynamic shared memory per block in bytes, or a function of the block size. Default: 0. */
   readonly sharedMemory?: number | ((blockSize: number) => number) | undefined
-  /** The largest block to look at. Default: the most the kernel can have. */
+  /** Maximum block size. Default: the kernel's maximum. */
   readonly blockSizeLimit?: number | undefined
 }
 
-/** What the search has to know of a kernel and its device. */
+/** Facts about a kernel and its device for the search. */
 export interface BlockSizeFacts {
   readonly maxThreadsPerBlock: number
   readonly warpSize: number
@@ -119,9 +119,9 @@ export interface BlockSizeFacts {
 }
 
 /**
- * The block size with which most threads of a multiprocessor are busy, the largest where several do equally. The search
- * of `cuOccupancyMaxPotentialBlockSize`, which libcudart has as a template in a header alone: block sizes in steps of a
- * warp, each asked of `maxActiveBlocks`.
+ * Returns the block size that keeps most threads of a multiprocessor busy, the largest of equally good ones. Searches
+ * like `cuOccupancyMaxPotentialBlockSize`, which libcudart has only as a template in a header: tries block sizes in
+ * steps of a warp with `maxActiveBlocks`.
  */
 export function searchBlockSize(
   context: Context,
@@ -161,12 +161,12 @@ function sharedMemoryOf(options: OccupancyOptions, api: string): number {
   return requireCount(sharedMemory, api, 'sharedMemory')
 }
 
-/** `CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE`, the same number in libcudart. */
+/** `CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE`. libcudart uses the same number. */
 function flagsOf(options: Pick<OccupancyOptions, 'disableCachingOverride'>, api: string): number {
   return optionalBoolean(options.disableCachingOverride, api, 'disableCachingOverride', false) ? 1 : 0
 }
 
-/** The handle of a kernel. @throws TypeError, RangeError, DisposedError */
+/** Returns the handle of a kernel. @throws TypeError, RangeError, DisposedError */
 export function handleOf(kernel: KernelHandle | bigint, api: string): CUfunction {
   const handle = typeof kernel === 'object' ? propertyOf(kernel, 'handle') : kernel
   if (typeof handle !== 'bigint') throw wrongType(api, 'kernel', 'a kernel or its handle', kernel)

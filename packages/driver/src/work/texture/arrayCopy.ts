@@ -36,43 +36,43 @@ import { dtypeOfFormat, texelBytes } from './arrayFormat.js'
 
 /** A texel of an array. */
 export interface ArrayOrigin {
-  /** The first element of each row. Default: 0. */
+  /** Index of the first element in each row. Default: 0. */
   readonly x?: number | undefined
-  /** The first row. Default: 0. */
+  /** Index of the first row. Default: 0. */
   readonly y?: number | undefined
-  /** A slice of a 3-D array, a layer, or a face: six for each cubemap. */
+  /** Index of the first slice of a 3-D array, layer, or face (six per cubemap). Default: 0. */
   readonly z?: number | undefined
 }
 
-/** A box of texels. Default: all from the origin on. */
+/** A box of texels. Default: all texels after the origin. */
 export interface ArrayRegion extends ArrayOrigin {
-  /** Elements of a row. Default: as far as the array goes. */
+  /** Elements per row. Default: the rest of the row. */
   readonly width?: number | undefined
-  /** Rows. Default: as far as the array goes. */
+  /** Number of rows. Default: the remaining rows. */
   readonly height?: number | undefined
-  /** Slices, layers or faces. */
+  /** Number of slices, layers or faces. Default: the remaining ones. */
   readonly depth?: number | undefined
 }
 
-/** Which texels are copied, and how they lie in memory. */
+/** The texels of a copy, and their layout in memory. */
 export interface ArrayCopyOptions extends QueueOptions {
   /** Texels of this array. Default: all. */
   readonly region?: ArrayRegion | undefined
-  /** Bytes from row to row of the memory. Default: rows without gaps. */
+  /** Distance between rows of the memory in bytes. Default: rows without gaps. */
   readonly pitch?: number | undefined
-  /** Rows from slice to slice of the memory. Default: as many as are copied. */
+  /** Number of rows per slice of the memory. Default: the copied number of rows. */
   readonly rows?: number | undefined
 }
 
-/** The same for two arrays. */
+/** The texels of a copy between two arrays. */
 export interface ArrayToArrayOptions extends QueueOptions {
   /** Texels of this array. Default: all. */
   readonly region?: ArrayRegion | undefined
-  /** Where they begin in the other array. Default: its first texel. */
+  /** The first texel in the other array. Default: its first texel. */
   readonly at?: ArrayOrigin | undefined
 }
 
-/** The same for nodes of graphs, of which `at` is for two arrays, and the pitch for an array and memory. */
+/** Options of copies in graphs: `at` for two arrays, the pitch for an array and memory. */
 export type ArrayNodeOptions = Omit<ArrayCopyOptions & ArrayToArrayOptions, 'stream'>
 
 const copyKeys: OptionKeys<ArrayCopyOptions & ArrayToArrayOptions> = {
@@ -84,10 +84,10 @@ const copyKeys: OptionKeys<ArrayCopyOptions & ArrayToArrayOptions> = {
 }
 const originKeys: OptionKeys<ArrayOrigin> = { x: true, y: true, z: true }
 const regionKeys: OptionKeys<ArrayRegion> = { ...originKeys, width: true, height: true, depth: true }
-/** The driver's limit of a pitch. */
+/** The driver's maximum distance between rows in bytes. */
 const mostPitch = 2 ** 31 - 1
 
-/** What C is told of one end of a copy. */
+/** One side of a copy, for C. */
 export interface End {
   readonly type: CUmemorytype
   readonly address: bigint
@@ -98,23 +98,23 @@ export interface End {
   readonly rows: number
 }
 
-/** An array as copies see it. */
+/** The parts of an array that copies use. */
 export interface CopyArray extends ArrayDescription {
   readonly context: Context
   /** @internal */
   _use(): bigint
 }
 
-/** How the texels lie in memory: rows of bytes, some apart. */
+/** Layout of texels in memory: rows of bytes, possibly with gaps. */
 interface Layout {
   readonly pitch: number
   readonly rows: number
-  /** Bytes from the first to the last that is copied. */
+  /** Bytes from the first to the last copied byte. */
   readonly span: number
   readonly isPacked: boolean
 }
 
-/** A copy whose options are checked. */
+/** A checked copy. */
 export class ArrayCopy {
   readonly #array: CopyArray
   readonly #api: string
@@ -125,12 +125,12 @@ export class ArrayCopy {
   readonly #depth: number
   readonly #layout: Layout
   readonly #at: ArrayOrigin | undefined
-  /** What is at the other end: an array or memory. */
+  /** The object on the other side: an array or memory. */
   #other: unknown
-  /** The memory at the other end. */
+  /** The memory on the other side, with its pending work. */
   #producer: MemoryRange | undefined
 
-  /** @throws TypeError, RangeError, DisposedError */
+  /** Checks the options. @throws TypeError, RangeError, DisposedError */
   constructor(
     array: CopyArray,
     options: (ArrayCopyOptions & ArrayToArrayOptions) | undefined,
@@ -158,17 +158,17 @@ export class ArrayCopy {
     this.#own = { type: CUmemorytype.CU_MEMORYTYPE_ARRAY, address: array._use(), x: x * bytes, y, z, pitch: 0, rows: 0 }
   }
 
-  /** The type of a channel on the host. */
+  /** Type of a channel on the host. */
   get dtype(): DType {
     return dtypeOfFormat(this.#array) as DType
   }
 
-  /** Bytes of all texels of the copy. */
+  /** Size of all copied texels in bytes. */
   get byteLength(): number {
     return this.#width * this.#height * this.#depth
   }
 
-  /** The array of a copy to or from the host, or the host memory of page-locked one. @throws TypeError, RangeError */
+  /** Returns the checked host array of a copy, also of page-locked memory. @throws TypeError, RangeError */
   hostArray(value: unknown, name: string): ArrayBufferView {
     const isPinned = isInstance(value, PinnedBuffer)
     const array: unknown = isPinned ? (value as PinnedBuffer<ElementType>).array : value
@@ -182,7 +182,7 @@ export class ArrayCopy {
     return array
   }
 
-  /** Queues a copy from an array of the host. */
+  /** Queues a copy from a host array. */
   upload(source: ArrayBufferView): void {
     const { context } = this.#array
     const pinned = pinnedOwnerOf(source)
@@ -191,7 +191,7 @@ export class ArrayCopy {
       this.#run(this.#own, this.#host(addressOf(source)))
       return
     }
-    // Nobody is told of its end: the next wait on the stream reports what went wrong.
+    // No caller awaits this copy. The next wait on the stream reports an error.
     if (pinned !== undefined) {
       pinned._hold()
       const copy = (): void => this.#run(this.#own, this.#host(addressOf(source)))
@@ -207,7 +207,7 @@ export class ArrayCopy {
     }
   }
 
-  /** Queues a copy to an array of the host; resolves with `result` when it is there. */
+  /** Queues a copy to a host array. Resolves with `result` when the data has arrived. */
   download<T>(target: ArrayBufferView, result: T): Promise<T> {
     const { context } = this.#array
     const pinned = pinnedOwnerOf(target)
@@ -236,13 +236,13 @@ export class ArrayCopy {
     return queueHostCopy(context, this.#queue, copy, () => pool.give(block), arrive)
   }
 
-  /** Copies from or to an array of the host, and blocks until it is done. */
+  /** Copies from or to a host array and blocks until the copy completes. */
   hostNow(array: ArrayBufferView, isUpload: boolean): void {
     this.queue(this.#host(addressOf(array)), isUpload)
     this.wait()
   }
 
-  /** Memory of a device as the other end. @throws TypeError, RangeError, DisposedError */
+  /** Returns device memory as the other side. @throws TypeError, RangeError, DisposedError */
   ofMemory(value: MemoryLike, name: string): End {
     const range = toSpan(value, this.#api, name)
     const { address, byteLength, dtype, deviceOrdinal } = range
@@ -265,7 +265,7 @@ export class ArrayCopy {
     return { type: CUmemorytype.CU_MEMORYTYPE_UNIFIED, address, x: 0, y: 0, z: 0, pitch, rows }
   }
 
-  /** Another array as the source. @throws TypeError, RangeError, DisposedError */
+  /** Returns another array as the source. @throws TypeError, RangeError, DisposedError */
   ofArray(source: CopyArray): End {
     const { pitch, isPacked } = this.#layout
     if (!isPacked) throw outOfRange(this.#api, 'pitch', 'left out, like rows, where both are arrays', pitch)
@@ -287,7 +287,7 @@ export class ArrayCopy {
     return end
   }
 
-  /** Whether texels of this array that are copied elsewhere are written, too. */
+  /** Whether a copy within this array would read texels that it writes. */
   #overlaps({ address, x, y, z }: End): boolean {
     const own = this.#own
     const [byX, byY, byZ] = [Math.abs(x - own.x), Math.abs(y - own.y), Math.abs(z - own.z)]
@@ -295,19 +295,19 @@ export class ArrayCopy {
     return address === own.address && isElsewhere && byX < this.#width && byY < this.#height && byZ < this.#depth
   }
 
-  /** Queues a copy from the other end, or to it. */
+  /** Queues a copy from or to the other side. */
   queue(other: End, isUpload: boolean): void {
     if (this.#producer !== undefined) orderBehind(this.#queue._handle, this.#array.context.handle, this.#producer)
     if (isUpload) this.#run(this.#own, other)
     else this.#run(other, this.#own)
   }
 
-  /** What C is told of it. */
+  /** Returns the copy's parameters for C. */
   describe(other: End, isUpload: boolean): StructValue<CUDA_MEMCPY3D> {
     return isUpload ? this.#parameters(this.#own, other) : this.#parameters(other, this.#own)
   }
 
-  /** Blocks until what was queued on the stream has ended. */
+  /** Blocks until the stream's work completes. */
   wait(): void {
     this.#array.context._call('streamSynchronize', this.#queue._handle)
   }
@@ -321,7 +321,7 @@ export class ArrayCopy {
     return { ...this.#host(address), pitch: this.#width, rows: this.#height }
   }
 
-  /** For each piece without gaps: where it is among packed bytes, and where in the memory of the program. */
+  /** Calls `piece` for each contiguous part, with its position in packed bytes and in the program's memory. */
   #eachRow(piece: (packed: number, at: number, length: number) => void): void {
     const { pitch, rows, isPacked } = this.#layout
     if (isPacked) {
@@ -359,7 +359,7 @@ export class ArrayCopy {
   }
 
   #parameters(to: End, from: End): StructValue<CUDA_MEMCPY3D> {
-    // Getters of the other side may have disposed of it.
+    // Getters of the other side may have disposed of the array.
     this.#array._use()
     const [host, array] = [CUmemorytype.CU_MEMORYTYPE_HOST, CUmemorytype.CU_MEMORYTYPE_ARRAY]
     const addressFor = (end: End, type: CUmemorytype): bigint => (end.type === type ? end.address : 0n)
@@ -423,7 +423,7 @@ function requireRegion(
     requireInteger(start, api, `${name}.${origin}`, 0, size - 1)
     if (length === undefined) return [start, size - start]
     const most = size - start
-    // Of another array the size is given by this one.
+    // The size of a copy is fixed here, so the error names the position in the other array.
     if (name === 'at' && length > most) throw outOfRange(api, `at.${origin}`, `at most ${size - length}`, start)
     return [start, requireInteger(length, api, `${name}.${extent}`, 1, most)]
   }

@@ -20,31 +20,31 @@ import {
   type TexelFormat,
 } from './arrayFormat.js'
 
-/** What an array is made like. Sizes are in texels. */
+/** Options of a new array. Sizes are in texels. */
 export interface ArrayOptions {
-  /** What a channel is. */
+  /** Format of a channel. */
   readonly format: ArrayFormat
-  /** 1, 2 or 4. Default: 1. */
+  /** Number of channels: 1, 2 or 4. Default: 1. */
   readonly channels?: ChannelCount | undefined
-  /** Elements of a row. */
+  /** Elements per row. */
   readonly width: number
-  /** Left out by 1-D arrays; that of a cubemap is its width. */
+  /** Number of rows; omitted for 1-D arrays. A cubemap's height equals its width. */
   readonly height?: number | undefined
-  /** Of 3-D arrays. */
+  /** Number of slices, for 3-D arrays. */
   readonly depth?: number | undefined
-  /** A layered array of so many 1-D or 2-D ones, or of so many cubemaps. */
+  /** Number of layers (1-D or 2-D arrays) or of cubemaps, for layered arrays. */
   readonly layers?: number | undefined
-  /** Six faces, in the order +x, -x, +y, -y, +z, -z. Default: false. */
+  /** Makes six faces, in the order +x, -x, +y, -y, +z, -z. Default: false. */
   readonly cubemap?: boolean | undefined
-  /** Whether kernels may read and write it as a surface. Default: false. */
+  /** Lets kernels read and write the array as a surface. Default: false. */
   readonly surface?: boolean | undefined
-  /** Whether kernels may gather four texels of it (`tex2Dgather`); 2-D alone. Default: false. */
+  /** Lets kernels gather four texels (`tex2Dgather`), for 2-D arrays. Default: false. */
   readonly gather?: boolean | undefined
-  /** Whether it is a target of drawing of an imported memory's program. Default: false. */
+  /** Lets a graphics library draw into the array, for imported memory. Default: false. */
   readonly colorAttachment?: boolean | undefined
-  /** Addresses without memory, which is mapped tile by tile. Default: false. */
+  /** Reserves addresses without memory. Memory is mapped tile by tile. Default: false. */
   readonly sparse?: boolean | undefined
-  /** Addresses without memory, which is mapped later as a whole. Default: false. */
+  /** Reserves addresses without memory. Memory is later mapped for the whole array. Default: false. */
   readonly deferredMapping?: boolean | undefined
 }
 
@@ -72,28 +72,28 @@ const flags = {
 } as const
 type Flag = keyof typeof flags
 
-/** What an array is. */
+/** Properties of an array. */
 export interface ArrayDescription extends TexelFormat, Readonly<Record<Flag, boolean>> {
-  /** 1, 2 or 3; layers and faces do not count. */
+  /** Number of dimensions: 1, 2 or 3, without layers and faces. */
   readonly dimensions: 1 | 2 | 3
-  /** Elements of a row. */
+  /** Elements per row. */
   readonly width: number
-  /** 1 for a 1-D array. */
+  /** Number of rows; 1 for a 1-D array. */
   readonly height: number
-  /** 1 for what is not 3-D. */
+  /** Number of slices; 1 unless the array is 3-D. */
   readonly depth: number
-  /** Layers, of cubemaps their number; 1 for what is not layered. */
+  /** Number of layers or of cubemaps; 1 unless the array is layered. */
   readonly layers: number
-  /** Whether it has layers. */
+  /** Whether the array has layers. */
   readonly layered: boolean
-  /** Whether its layers are the sides of cubes. */
+  /** Whether the layers are faces of cubes. */
   readonly cubemap: boolean
 }
 
 const facesOfCube = 6
 const mostTexels = 2 ** 31 - 1
 
-/** The `CUDA_ARRAY3D_DESCRIPTOR` that options ask for, in C's memory. @throws TypeError, RangeError */
+/** Encodes options as a `CUDA_ARRAY3D_DESCRIPTOR` in native memory. @throws TypeError, RangeError */
 export function writeDescriptor(options: ArrayOptions, api: string): CUDA_ARRAY3D_DESCRIPTOR {
   const { format, channels, width, height, depth, layers, cubemap } = options
   const texel = requireTexelFormat(format, channels, api)
@@ -140,8 +140,8 @@ export function writeDescriptor(options: ArrayOptions, api: string): CUDA_ARRAY3
 }
 
 /**
- * Reads a `CUDA_ARRAY3D_DESCRIPTOR` that `read` has C write. @throws FeatureNotSupportedError for a format without a
- * word
+ * Decodes the `CUDA_ARRAY3D_DESCRIPTOR` that `read` lets C write. @throws FeatureNotSupportedError for a format without
+ * a name
  */
 export function readDescriptor(api: string, read: (out: ReturnType<typeof scratch>) => void): ArrayDescription {
   const out = scratch()
@@ -173,7 +173,7 @@ export function readDescriptor(api: string, read: (out: ReturnType<typeof scratc
   })
 }
 
-/** Slices of a 3-D array, layers or faces: what `z` counts in copies. */
+/** Returns the number of slices, layers or faces, which `z` counts in copies. */
 export function slicesOf({ depth, layers, cubemap }: ArrayDescription): number {
   return depth * layers * (cubemap ? facesOfCube : 1)
 }

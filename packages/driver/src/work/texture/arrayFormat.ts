@@ -4,15 +4,15 @@ import { dtypeInfo, outOfRange, requireInteger, requireKeyOf, requireOneOf } fro
 
 interface FormatFacts {
   readonly code: CUarray_format
-  /** How a texel is held on the host; undefined for what only the device can read. */
+  /** Type of a texel on the host; undefined for formats that only the device can read. */
   readonly dtype: DType | undefined
-  /** Elements of a texel, where they are not its channels. */
+  /** Elements per texel, if they differ from its channels. */
   readonly elements?: number
-  /** Channels, where the format says how many. */
+  /** Number of channels, if the format determines it. */
   readonly channels?: 1 | 2 | 3 | 4
-  /** Of pictures in planes. */
+  /** Number of planes of a planar picture. */
   readonly planes?: number
-  /** Sizes that a picture has only in even numbers, as it has colours for two texels or for four. */
+  /** Sizes of a picture that must be even, because two or four texels share their colors. */
   readonly even?: 'width' | 'both'
 }
 
@@ -28,7 +28,7 @@ const plain = {
   f32: { code: code.CU_AD_FORMAT_FLOAT, dtype: 'f32' },
 } as const
 
-/** Those whose codes go by their channels: of one, two and four. */
+/** Formats with one code per number of channels: one, two and four. */
 const normalized = {
   unorm8: { code: code.CU_AD_FORMAT_UNORM_INT8X1, dtype: 'u8' },
   unorm16: { code: code.CU_AD_FORMAT_UNORM_INT16X1, dtype: 'u16' },
@@ -45,7 +45,7 @@ const inPlanes = (code: CUarray_format, planes: number, even?: 'width' | 'both')
 })
 const packed = (code: CUarray_format, channels: 1 | 2 | 3 | 4): FormatFacts => ({ code, dtype: undefined, channels })
 
-/** Pictures of video, in planes or with their parts side by side. */
+/** Video pictures, in planes or packed. */
 const pictures = {
   nv12: inPlanes(code.CU_AD_FORMAT_NV12, 2, 'both'),
   p010: inPlanes(code.CU_AD_FORMAT_P010, 2, 'both'),
@@ -65,7 +65,7 @@ const pictures = {
   y416: packed(code.CU_AD_FORMAT_Y416, 4),
 } as const
 
-/** Blocks of 4 × 4 texels that are compressed. */
+/** Compressed blocks of 4 × 4 texels. */
 const compressed = {
   bc1: packed(code.CU_AD_FORMAT_BC1_UNORM, 4),
   'bc1-srgb': packed(code.CU_AD_FORMAT_BC1_UNORM_SRGB, 4),
@@ -84,10 +84,12 @@ const compressed = {
 } as const
 
 /**
- * What a channel of a texel is: an element type; `unorm8` and its kin, which are always read as numbers from 0 (or -1)
- * to 1. Or what a whole texel is, with channels of its own: `unorm-101010-2`, three channels of 10 bits and one of 2 in
- * a `u32`; a picture of video, in planes (`nv12`) or packed (`yuy2`); compressed blocks (`bc1`). Of these copies know
- * the first one, and the planes.
+ * Format of a channel, or of a whole texel.
+ *
+ * A channel is an element type, or `unorm8` and similar, which kernels read as numbers from 0 (or -1) to 1. Formats of
+ * whole texels have fixed channels: `unorm-101010-2` (three channels of 10 bits and one of 2 in a `u32`), video
+ * pictures in planes (`nv12`) or packed (`yuy2`), and compressed blocks (`bc1`). Of these, copies support
+ * `unorm-101010-2` and planes.
  */
 export type ArrayFormat =
   | keyof typeof plain
@@ -104,20 +106,20 @@ const all: { readonly [F in ArrayFormat]: FormatFacts } = {
   ...compressed,
 }
 
-/** Channels of a texel. */
+/** Number of channels per texel. */
 export type ChannelCount = 1 | 2 | 4
 
 const counts: readonly unknown[] = [1, 2, 4]
 
 /** A format with its channels. */
 export interface TexelFormat {
-  /** The format of each channel. */
+  /** Format of each channel. */
   readonly format: ArrayFormat
   /** Number of channels. */
   readonly channels: ChannelCount | 3
 }
 
-/** @throws TypeError, RangeError */
+/** Checks a format and its channels. @throws TypeError, RangeError */
 export function requireTexelFormat(
   format: ArrayFormat,
   channels: ChannelCount | undefined,
@@ -135,42 +137,42 @@ export function requireTexelFormat(
   return { format, channels: count as ChannelCount }
 }
 
-/** A format of textures of linear memory, which has the type of its elements. @throws TypeError, RangeError */
+/** Returns the texel format of linear memory, from its element type. @throws TypeError, RangeError */
 export function requireElementFormat(dtype: unknown, channels: ChannelCount | undefined, api: string): TexelFormat {
   const format = requireOneOf(dtype, api, 'resource.memory.dtype', Object.keys(plain) as (keyof typeof plain)[])
   return requireTexelFormat(format, channels, api, 'resource.channels')
 }
 
-/** The `CUarray_format`. */
+/** Returns the `CUarray_format`. */
 export function codeOf({ format, channels }: TexelFormat): CUarray_format {
   const { code: first } = all[format]
   return Object.hasOwn(normalized, format) ? ((first + counts.indexOf(channels)) as CUarray_format) : first
 }
 
-/** The type of a texel's elements on the host; undefined for what only the device can read. */
+/** Returns the type of a texel's elements on the host; undefined for formats that only the device can read. */
 export function dtypeOfFormat({ format }: TexelFormat): DType | undefined {
   return all[format].dtype
 }
 
-/** Bytes of a texel on the host; 0 for what only the device can read. */
+/** Returns the bytes of a texel on the host; 0 for formats that only the device can read. */
 export function texelBytes({ format, channels }: TexelFormat): number {
   const { dtype, elements = channels } = all[format]
   return dtype === undefined ? 0 : dtypeInfo(dtype).bytes * elements
 }
 
-/** How many planes a picture has; 0 for all else. */
+/** Returns the number of planes of a picture; 0 for other formats. */
 export function planesOf(format: ArrayFormat): number {
   return all[format].planes ?? 0
 }
 
-/** Whether an array can be of these sizes. Pictures in planes have two dimensions, some in even numbers. */
+/** Whether a format allows these sizes. Planar pictures have two dimensions, some with even sizes. */
 export function fitsFormat(format: ArrayFormat, width: number, rows: number, slices: number): boolean {
   const { planes, even } = all[format]
   if (planes === undefined) return true
   return rows > 0 && slices === 0 && (even === undefined || width % 2 === 0) && (even !== 'both' || rows % 2 === 0)
 }
 
-/** The format behind what the driver says; undefined for one that has no word here. */
+/** Returns the format for the driver's code; undefined for a format without a name here. */
 export function formatOf(found: number, channels: number): TexelFormat | undefined {
   for (const [format, facts] of Object.entries(all) as [ArrayFormat, FormatFacts][]) {
     const texel = { format, channels: facts.channels ?? (channels as ChannelCount) }

@@ -26,26 +26,23 @@ import type { ArrayRegion } from './arrayCopy.js'
 import { CudaArray } from './cudaArray.js'
 import { MipmappedArray } from './mipmappedArray.js'
 
-/** A part of an array without memory of its own, and the memory that it gets. */
+/** A part of an array without memory, and the memory to map. */
 export interface ArrayMapping {
-  /** One made with `sparse` or `deferredMapping`. */
+  /** An array that was created with `sparse` or `deferredMapping`. */
   readonly array: CudaArray | MipmappedArray
-  /** Memory made with `tilePool: true`. Left out: what is mapped there is taken away. */
+  /** Memory that was created with `tilePool: true`. If omitted, the current mapping is removed. */
   readonly memory?: PhysicalMemory | undefined
-  /**
-   * Where in the memory it begins, in bytes: a multiple of a tile's 65536, or of the alignment that the array needs.
-   * Default: 0.
-   */
+  /** Offset in the memory in bytes: a multiple of the tile size (65536) or of the array's alignment. Default: 0. */
   readonly memoryOffset?: number | undefined
-  /** Of a sparse mipmapped array. Default: 0. */
+  /** Level of a sparse mipmapped array. Default: 0. */
   readonly level?: number | undefined
-  /** A layer of a sparse array, or a face: six for each cubemap. Default: 0. */
+  /** Layer of a sparse array, or face (six per cubemap). Default: 0. */
   readonly layer?: number | undefined
-  /** Texels of a sparse array that fill tiles, which take memory row by row. Default: the whole level. */
+  /** Texels of a sparse array, in whole tiles, which take memory row by row. Default: the whole level. */
   readonly region?: ArrayRegion | undefined
   /**
-   * All levels of a sparse mipmapped array that are smaller than a tile (`sparseProperties()`), of one layer. Default:
-   * false.
+   * Maps all levels of a sparse mipmapped array's layer that are smaller than a tile (see `sparseProperties()`).
+   * Default: false.
    */
   readonly tail?: boolean | undefined
 }
@@ -65,12 +62,13 @@ const bytesOfTile = 65536
 const most = 2 ** 31 - 1
 
 /**
- * Queues the mapping of memory to arrays that were made without (`cuMemMapArrayAsync`), or its end: to tiles of sparse
- * arrays, and to arrays of `deferredMapping` as a whole. The memory has to be there until the stream has come by; from
- * then on it stays as long as it is mapped.
- * @throws TypeError; RangeError for texels that fill no tiles, and memory that is too short; DisposedError;
- * StatusError, where the device has no such arrays (`SPARSE_CUDA_ARRAY_SUPPORTED`,
- * `DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED`) too
+ * Queues mapping memory to arrays, or removing mappings (`cuMemMapArrayAsync`).
+ *
+ * Sparse arrays map tiles; arrays with `deferredMapping` map as a whole. Do not dispose of the memory before the stream
+ * has made the mapping. Afterwards the memory stays as long as it is mapped.
+ * @throws TypeError; RangeError for texels that are not whole tiles, and for memory that is too short; DisposedError;
+ * StatusError, also when the device does not support such arrays (`SPARSE_CUDA_ARRAY_SUPPORTED`,
+ * `DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED`)
  *
  * @example
  * const pool = PhysicalMemory.create(device, 2 ** 21, { tilePool: true })
@@ -100,9 +98,9 @@ export function mapArrays(mappings: readonly ArrayMapping[], options: QueueOptio
   }
   const owner = context as Context
   const handle = streamFor(owner, stream, api)
-  // Getters of later ones may have disposed of one.
+  // Getters of later mappings may have disposed of earlier objects.
   for (const each of used) void each.handle
-  // A driver (580.159.04, H200) leaves out tails that stand behind others in a call.
+  // A driver (580.159.04, H200) skips a tail that follows another mapping in the same call.
   const atOnce = hasTail ? 1 : list.length
   for (let first = 0; first < list.length; first += atOnce) {
     const part = memory.subarray(first * CUarrayMapInfo.size)
@@ -149,7 +147,7 @@ function infoOf(given: ArrayMapping, api: string, name: string): StructValue<CUa
   } as StructValue<CUarrayMapInfo>
 }
 
-/** The part as C has it, and how many bytes it takes. */
+/** Returns the part for C, and its size in bytes. */
 function partOf({ array, level, layer, region, tail }: ArrayMapping, api: string, name: string) {
   const { CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL, CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL } =
     CUarraySparseSubresourceType
@@ -181,7 +179,7 @@ function partOf({ array, level, layer, region, tail }: ArrayMapping, api: string
   }
   const ofLevel =
     level === undefined ? 0 : requireInteger(level, api, `${name}.level`, 0, isMipmapped ? array.levels - 1 : 0)
-  // Of an array that is no mipmapped one, drivers say that the tail begins at 0.
+  // For an array without mipmaps, drivers report that the tail starts at level 0.
   if (isMipmapped && ofLevel >= mipTailFirstLevel) {
     throw outOfRange(
       api,

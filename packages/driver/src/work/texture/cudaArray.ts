@@ -46,38 +46,38 @@ import {
 } from './arrayDescription.js'
 import { type ArrayFormat, planesOf, texelBytes } from './arrayFormat.js'
 
-/** For what queues nothing. */
+/** The queue of copies that queue nothing. */
 const noQueue: StreamQueue = { _handle: 0n as CUstream, _halves: { low: 0, high: 0 }, _unmarked: undefined }
 
-/** Memory that an array without any needs, to be mapped. */
+/** Memory requirements of an array that was created without memory. */
 export interface ArrayMemoryRequirements {
-  /** In bytes. */
+  /** Size in bytes. */
   readonly size: number
-  /** In bytes. */
+  /** Alignment in bytes. */
   readonly alignment: number
 }
 
-/** How a sparse array is divided into tiles that memory is mapped to. */
+/** The tiles of a sparse array. */
 export interface ArraySparseProperties {
-  /** Texels of a tile. */
+  /** Size of a tile in texels. */
   readonly tile: { readonly width: number; readonly height: number; readonly depth: number }
-  /** The first level that is smaller than a tile: it and those after it are mapped together. */
+  /** The first level that is smaller than a tile. It and all later levels are mapped together. */
   readonly mipTailFirstLevel: number
-  /** Bytes of those. */
+  /** Size of these levels in bytes. */
   readonly mipTailSize: number
-  /** Whether all layers have one such tail. */
+  /** Whether all layers share one such tail. */
   readonly singleMipTail: boolean
 }
 
 const singleMipTail = 1
 const destroyer: Destroyer = { api: 'cuArrayDestroy', call: (handle) => cuArrayDestroy(handle as CUarray) }
 
-/** What texels are copied from. */
+/** Source of a copy to an array. */
 export type ArraySource = TexelArray | PinnedBuffer<DType> | MemoryLike | CudaArray
 
 /**
- * A CUDA array: texels of one, two or three dimensions, perhaps in layers, which textures and surfaces look into
- * (`cuArray3DCreate`). Where the texels lie nobody knows: they are copied in and out.
+ * A CUDA array for textures and surfaces: texels in one to three dimensions, optionally in layers (`cuArray3DCreate`).
+ * The layout of the texels is hidden, so copies are the only access from outside.
  *
  * @example
  * using array = CudaArray.create(device, { width: 640, height: 480, format: 'u8', channels: 4 })
@@ -87,7 +87,7 @@ export type ArraySource = TexelArray | PinnedBuffer<DType> | MemoryLike | CudaAr
 export class CudaArray extends ContextObject implements ArrayDescription {
   protected readonly kind = 'CudaArray'
   readonly #description: ArrayDescription
-  /** What it is a level or a plane of. */
+  /** The object of which this array is a level or a plane. */
   readonly #whole: ContextObject | undefined
 
   private constructor(context: Context, handle: bigint, description: ArrayDescription, whole?: ContextObject) {
@@ -101,8 +101,8 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   }
 
   /**
-   * An array of a device (`cuArray3DCreate`). Its texels are whatever was there before.
-   * @throws TypeError, RangeError; StatusError for sizes that the device has not, or when there is not enough memory
+   * Creates an array on a device, with uninitialized texels (`cuArray3DCreate`).
+   * @throws TypeError, RangeError; StatusError for sizes that the device does not support, or when memory is short
    */
   static create(owner: DeviceOrContext, options: ArrayOptions): CudaArray {
     const api = 'CudaArray.create'
@@ -120,17 +120,17 @@ export class CudaArray extends ContextObject implements ArrayDescription {
     }
   }
 
-  /** @internal A level or a plane of something, which keeps it. */
+  /** @internal Wraps a level or a plane of another object and keeps that object alive. */
   static _part(whole: ContextObject, handle: bigint, api: string): CudaArray {
     return new CudaArray(whole.context, handle, describe(whole.context, handle, api), whole)
   }
 
-  /** The `CUarray`, which is a `cudaArray_t` as well. @throws DisposedError */
+  /** The `CUarray`, which is also a `cudaArray_t`. @throws DisposedError */
   get handle(): CUarray {
     return this._use() as CUarray
   }
 
-  /** Whether dispose() was called, of this or of what it is a part of. */
+  /** Whether dispose() was called for this array or for the object of which it is a part. */
   override get disposed(): boolean {
     return super.disposed || this.#whole?.disposed === true
   }
@@ -141,7 +141,7 @@ export class CudaArray extends ContextObject implements ArrayDescription {
     return super._use()
   }
 
-  /** The format of each channel. */
+  /** Format of each channel. */
   get format(): ArrayFormat {
     return this.#description.format
   }
@@ -152,61 +152,61 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   get dimensions(): 1 | 2 | 3 {
     return this.#description.dimensions
   }
-  /** Elements of a row. */
+  /** Elements per row. */
   get width(): number {
     return this.#description.width
   }
-  /** 1 for a 1-D array. */
+  /** Number of rows; 1 for a 1-D array. */
   get height(): number {
     return this.#description.height
   }
-  /** 1 for what is not 3-D. */
+  /** Number of slices; 1 unless the array is 3-D. */
   get depth(): number {
     return this.#description.depth
   }
-  /** Layers, of cubemaps their number; 1 for what is not layered. */
+  /** Number of layers or of cubemaps; 1 unless the array is layered. */
   get layers(): number {
     return this.#description.layers
   }
-  /** Planes of a picture; 0 for all else. */
+  /** Number of planes of a picture; 0 for other formats. */
   get planes(): number {
     return planesOf(this.format)
   }
-  /** Whether it has layers. */
+  /** Whether the array has layers. */
   get layered(): boolean {
     return this.#description.layered
   }
-  /** Whether its layers are the sides of cubes. */
+  /** Whether the layers are faces of cubes. */
   get cubemap(): boolean {
     return this.#description.cubemap
   }
-  /** Whether kernels may use it as a surface. */
+  /** Whether kernels can use the array as a surface. */
   get surface(): boolean {
     return this.#description.surface
   }
-  /** Whether kernels may gather texels of it. */
+  /** Whether kernels can gather texels. */
   get gather(): boolean {
     return this.#description.gather
   }
-  /** Whether graphics may draw into it. */
+  /** Whether a graphics library can draw into the array. */
   get colorAttachment(): boolean {
     return this.#description.colorAttachment
   }
-  /** Whether its memory is bound to it later, in parts. */
+  /** Whether memory is mapped later, tile by tile. */
   get sparse(): boolean {
     return this.#description.sparse
   }
-  /** Whether its memory is bound to it later, as a whole. */
+  /** Whether memory is mapped later, for the whole array. */
   get deferredMapping(): boolean {
     return this.#description.deferredMapping
   }
 
   /**
-   * Queues a copy of texels from an array of the host, from memory of the device, or from another array
-   * (`cuMemcpy3DAsync`). A host array must stay as it is until the copy has ended, as for `DeviceBuffer.copyFrom`. All
-   * channels of a texel lie side by side, then follow the texels of a row, the rows of a slice, and the slices, layers
-   * or faces.
-   * @throws TypeError for another type, RangeError for another size or a region beyond the array; DisposedError,
+   * Queues a copy of texels from a host array, device memory, or another array (`cuMemcpy3DAsync`).
+   *
+   * Do not change a host array until the copy completes, as for `DeviceBuffer.copyFrom`. The channels of a texel are
+   * adjacent; texels follow row by row, then slices, layers or faces.
+   * @throws TypeError for another type, RangeError for another size or a region outside the array; DisposedError,
    * StatusError
    */
   copyFrom(source: ArraySource, options?: ArrayCopyOptions & ArrayToArrayOptions): this {
@@ -215,7 +215,7 @@ export class CudaArray extends ContextObject implements ArrayDescription {
     return this
   }
 
-  /** Like {@link copyFrom}, and blocks until the copy has ended. */
+  /** Copies like {@link copyFrom} and blocks until the copy completes. */
   copyFromSync(source: ArraySource, options?: ArrayCopyOptions & ArrayToArrayOptions): this {
     const api = 'CudaArray.copyFromSync'
     const copy = new ArrayCopy(this, options, api, queueFor)
@@ -234,7 +234,7 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   }
 
   /**
-   * Queues a copy of texels to an array of the host, and resolves with it when they are there (`cuMemcpy3DAsync`).
+   * Queues a copy of texels to a host array. Resolves with the array when the data has arrived (`cuMemcpy3DAsync`).
    * @throws as {@link copyFrom}
    */
   copyTo<A extends TexelArray | PinnedBuffer<DType>>(target: A, options?: ArrayCopyOptions): Promise<A> {
@@ -242,14 +242,14 @@ export class CudaArray extends ContextObject implements ArrayDescription {
     return copy.download(copy.hostArray(target, 'target'), target)
   }
 
-  /** Copies texels to an array of the host, and blocks until they are there. @throws as {@link copyFrom} */
+  /** Copies texels to a host array and blocks until the data has arrived. @throws as {@link copyFrom} */
   copyToSync<A extends TexelArray | PinnedBuffer<DType>>(target: A, options?: ArrayCopyOptions): A {
     const copy = new ArrayCopy(this, options, 'CudaArray.copyToSync', queueFor)
     copy.hostNow(copy.hostArray(target, 'target'), false)
     return target
   }
 
-  /** Queues a copy of texels to memory of the device (`cuMemcpy3DAsync`). @throws as {@link copyFrom} */
+  /** Queues a copy of texels to device memory (`cuMemcpy3DAsync`). @throws as {@link copyFrom} */
   copyToMemory(target: MemoryLike, options?: ArrayCopyOptions): this {
     const copy = new ArrayCopy(this, options, 'CudaArray.copyToMemory', queueFor)
     copy.queue(copy.ofMemory(target, 'target'), false)
@@ -261,7 +261,7 @@ export class CudaArray extends ContextObject implements ArrayDescription {
     return texelBytes(this)
   }
 
-  /** @internal What a node of a graph copies: from the other one to this array, or the other way round. */
+  /** @internal Describes a graph node's copy between this array and another object. */
   _describeCopy(other: MemoryLike | CudaArray, isUpload: boolean, options: ArrayNodeOptions, api: string) {
     const copy = new ArrayCopy(this, options, api, () => noQueue)
     const isArray = isInstance(other, CudaArray)
@@ -269,7 +269,7 @@ export class CudaArray extends ContextObject implements ArrayDescription {
     return { copyCtx: this.context.handle, copyParams: copy.describe(end, isUpload) }
   }
 
-  /** The texels, or those of a region, in a new array. @throws as {@link copyFrom} */
+  /** Resolves with all texels, or those of a region, in a new array. @throws as {@link copyFrom} */
   toArray(options?: Pick<ArrayCopyOptions, 'stream' | 'region'>): Promise<TexelArray> {
     const copy = new ArrayCopy(this, options, 'CudaArray.toArray', queueFor)
     const target = emptyFor(copy)
@@ -277,9 +277,9 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   }
 
   /**
-   * One plane of a picture: `nv12` has brightness in the first, and colours, of half the size, in the second. It is
-   * there as long as this array is (`cuArrayGetPlane`).
-   * @throws TypeError, RangeError, DisposedError; StatusError where it has no planes
+   * Returns one plane of a picture, which exists as long as this array (`cuArrayGetPlane`). The first plane of `nv12`
+   * is brightness, the second, of half the size, color.
+   * @throws TypeError, RangeError, DisposedError; StatusError for an array without planes
    */
   plane(index: number): CudaArray {
     const api = 'CudaArray.plane'
@@ -291,8 +291,8 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   }
 
   /**
-   * The memory that it needs (`cuArrayGetMemoryRequirements`), for one of `deferredMapping`.
-   * @throws DisposedError; StatusError where it has memory
+   * Returns the memory requirements, for `deferredMapping` (`cuArrayGetMemoryRequirements`).
+   * @throws DisposedError; StatusError for an array that has memory
    */
   memoryRequirements(): ArrayMemoryRequirements {
     const { handle, context } = this
@@ -301,7 +301,10 @@ export class CudaArray extends ContextObject implements ArrayDescription {
     )
   }
 
-  /** Its tiles (`cuArrayGetSparseProperties`). @throws DisposedError; StatusError where it is not sparse */
+  /**
+   * Returns the tiles of a sparse array (`cuArrayGetSparseProperties`). @throws DisposedError; StatusError for other
+   * arrays
+   */
   sparseProperties(): ArraySparseProperties {
     const { handle } = this
     return readSparseProperties(this.context, 'cuArrayGetSparseProperties', (out) =>
@@ -314,12 +317,12 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   }
 }
 
-/** @throws TypeError */
+/** Returns a checked array. @throws TypeError */
 export function requireCudaArray(value: unknown, api: string, name: string): CudaArray {
   return requireInstance<CudaArray>(value, api, name, CudaArray as never)
 }
 
-/** @internal Asks for a `CUDA_ARRAY_MEMORY_REQUIREMENTS`. */
+/** @internal Reads a `CUDA_ARRAY_MEMORY_REQUIREMENTS`. */
 export function readRequirements(
   context: Context,
   api: string,
@@ -331,7 +334,7 @@ export function readRequirements(
   return { size: Number(size), alignment: Number(alignment) }
 }
 
-/** @internal Asks for a `CUDA_ARRAY_SPARSE_PROPERTIES`. */
+/** @internal Reads a `CUDA_ARRAY_SPARSE_PROPERTIES`. */
 export function readSparseProperties(
   context: Context,
   api: string,
@@ -362,7 +365,7 @@ function emptyFor({ dtype, byteLength }: ArrayCopy): TexelArray {
   return arrayFor(dtype, byteLength / arrayFor(dtype, 1).byteLength)
 }
 
-/** `640 × 480 × 4 u8`. */
+/** Returns the sizes as text, such as `640 × 480 × 4 u8`. */
 export function sizes({ width, height, depth, layers, channels, format, dimensions }: ArrayDescription): string {
   const extents = [width, ...(dimensions > 1 ? [height] : []), ...(dimensions > 2 ? [depth] : [])]
   return `${extents.join(' × ')}${layers > 1 ? `, ${layers} layers,` : ''} of ${channels} × ${format}`

@@ -1,7 +1,7 @@
 import { propertyOf } from '@shoal/types'
 import type { CudaArray } from './cudaArray.js'
 
-/** Whether a value is an array, by what it has: entries that ask do not load its class. */
+/** Whether a value is an array. Checks for properties, so that callers do not load the class. */
 export function isCudaArray(value: unknown): value is CudaArray {
   return typeof value === 'object' && value !== null && typeof propertyOf(value, '_describeCopy') === 'function'
 }

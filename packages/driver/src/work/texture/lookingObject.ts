@@ -4,11 +4,11 @@ import { ContextObject, type Destroyer } from '../../core/context/contextObject.
 import type { KernelObject } from '../launch/signature.js'
 import type { CheckedResource } from './textureResource.js'
 
-/** What textures and surfaces have in common: they look into something else, and kernels take them as arguments. */
+/** Base class of textures and surfaces: kernel arguments that give access to another object. */
 export abstract class LookingObject<T extends 'texture' | 'surface'> extends ContextObject implements KernelObject<T> {
-  /** The type of kernel parameters that it fits. */
+  /** The parameter type of this object. */
   readonly parameterType: T
-  /** What it looks into. */
+  /** The object behind the texture or surface. */
   readonly resource: CheckedResource['object']
   readonly #requireThere: () => void
 
@@ -19,14 +19,14 @@ export abstract class LookingObject<T extends 'texture' | 'surface'> extends Con
     this.#requireThere = resource.requireThere
   }
 
-  /** @internal The handle, where there is what it looks into. @throws DisposedError */
+  /** @internal Returns the handle, after checking the object behind it. @throws DisposedError */
   override _use(): bigint {
     const handle = super._use()
     this.#requireThere()
     return handle
   }
 
-  /** @internal Writes the handle as an argument of a kernel. @throws TypeError, DisposedError */
+  /** @internal Writes the handle as a kernel argument. @throws TypeError, DisposedError */
   _writeArgument(target: DataView, offset: number, context: Context, api: string, name: string): void {
     if (this.disposed) throw new DisposedError({ object: `the ${this.kind} ${name}`, operation: api })
     const handle = this._use()

@@ -33,15 +33,15 @@ import {
   readSparseProperties,
 } from './cudaArray.js'
 
-/** What a mipmapped array is made like: sizes are those of its first level. */
+/** Options of a mipmapped array. Sizes are those of the first level. */
 export interface MipmappedArrayOptions extends ArrayOptions {
-  /** Levels, each half as large as the one before. Default: as many as there can be, down to one texel. */
+  /** Number of levels, each half as large as the previous one. Default: as many as possible, down to one texel. */
   readonly levels?: number | undefined
 }
 
-/** Where in external memory a mipmapped array lies, and what it is like. */
+/** Position and properties of a mipmapped array in external memory. */
 export interface ExternalArrayOptions extends Omit<MipmappedArrayOptions, 'sparse' | 'deferredMapping'> {
-  /** Bytes from the start of the memory. Default: 0. */
+  /** Offset in the memory in bytes. Default: 0. */
   readonly byteOffset?: number | undefined
 }
 
@@ -53,8 +53,8 @@ const destroyer: Destroyer = {
 }
 
 /**
- * An array in several sizes, each half of the one before in every dimension (`cuMipmappedArrayCreate`). Textures pick
- * the level that fits, or blend two.
+ * An array in several sizes, each half as large as the previous one (`cuMipmappedArrayCreate`). Textures choose the
+ * best level, or blend two.
  *
  * @example
  * using array = MipmappedArray.create(device, { width: 256, height: 256, format: 'f32' })
@@ -62,18 +62,18 @@ const destroyer: Destroyer = {
  */
 export class MipmappedArray extends ContextObject {
   protected readonly kind = 'MipmappedArray'
-  /** How many levels it has. */
+  /** Number of levels. */
   readonly levels: number
-  /** Whether its memory is bound to it later, in parts. */
+  /** Whether memory is mapped later, tile by tile. */
   readonly sparse: boolean
-  /** Whether its memory is bound to it later, as a whole. */
+  /** Whether memory is mapped later, for the whole array. */
   readonly deferredMapping: boolean
   readonly #levels: (CudaArray | undefined)[]
 
   private constructor(context: Context, handle: bigint, levels: number, options: ArrayOptions, after?: () => void) {
     requireMade(handle, 'MipmappedArray', 'MipmappedArray.create')
     const { width, height = 1, depth = 1, layers = 1 } = options
-    // The formats of a texel hardly matter here: the collector shall know how large an array is, not how large exactly.
+    // The collector needs only an approximate size, so the format is ignored.
     const byteLength = width * height * depth * layers * 4
     super(context, handle, `A MipmappedArray of ${levels} levels`, { ...destroyer, after }, byteLength)
     this.levels = levels
@@ -83,8 +83,8 @@ export class MipmappedArray extends ContextObject {
   }
 
   /**
-   * A mipmapped array of a device. Its texels are whatever was there before.
-   * @throws TypeError, RangeError; StatusError for sizes that the device has not, or when there is not enough memory
+   * Creates a mipmapped array on a device, with uninitialized texels.
+   * @throws TypeError, RangeError; StatusError for sizes that the device does not support, or when memory is short
    */
   static create(owner: DeviceOrContext, options: MipmappedArrayOptions): MipmappedArray {
     const api = 'MipmappedArray.create'
@@ -98,10 +98,9 @@ export class MipmappedArray extends ContextObject {
   }
 
   /**
-   * A mipmapped array in memory that another library made (`cuExternalMemoryGetMappedMipmappedArray`), such as an image
-   * of Vulkan. It has to be described as it was made there. The memory is given back once this and all else that maps
-   * it is gone.
-   * @throws TypeError, RangeError; DisposedError; StatusError for what does not lie within the memory
+   * Maps another library's memory, such as a Vulkan image, as an array (`cuExternalMemoryGetMappedMipmappedArray`). The
+   * options must match those of the other library. The memory is released when all objects that map it are gone.
+   * @throws TypeError, RangeError; DisposedError; StatusError for an array that does not fit in the memory
    */
   static fromExternal(memory: ExternalMemory, options: ExternalArrayOptions): MipmappedArray {
     const api = 'MipmappedArray.fromExternal'
@@ -119,7 +118,7 @@ export class MipmappedArray extends ContextObject {
       arrayDesc,
       numLevels,
     })
-    // Getters of the options may have disposed of it.
+    // Getters of the options may have disposed of the memory.
     const { context, handle, _lifetime: lifetime } = memory
     const out = scratch()
     context._callDriver('cuExternalMemoryGetMappedMipmappedArray', () =>
@@ -129,13 +128,13 @@ export class MipmappedArray extends ContextObject {
     return new MipmappedArray(context, out.u64[0] as bigint, numLevels, array, () => lifetime.endUse())
   }
 
-  /** The `CUmipmappedArray`, which is a `cudaMipmappedArray_t` as well. @throws DisposedError */
+  /** The `CUmipmappedArray`, which is also a `cudaMipmappedArray_t`. @throws DisposedError */
   get handle(): CUmipmappedArray {
     return this._use() as CUmipmappedArray
   }
 
   /**
-   * One of its levels as an array, which is there as long as this is (`cuMipmappedArrayGetLevel`).
+   * Returns one level as an array, which exists as long as this object (`cuMipmappedArrayGetLevel`).
    * @throws TypeError, RangeError, DisposedError
    */
   level(index: number): CudaArray {
@@ -152,8 +151,8 @@ export class MipmappedArray extends ContextObject {
   }
 
   /**
-   * The memory that it needs (`cuMipmappedArrayGetMemoryRequirements`), for one of `deferredMapping`.
-   * @throws DisposedError; StatusError where it has memory
+   * Returns the memory requirements, for `deferredMapping` (`cuMipmappedArrayGetMemoryRequirements`).
+   * @throws DisposedError; StatusError for an array that has memory
    */
   memoryRequirements(): ArrayMemoryRequirements {
     const { handle, context } = this
@@ -162,7 +161,10 @@ export class MipmappedArray extends ContextObject {
     )
   }
 
-  /** Its tiles (`cuMipmappedArrayGetSparseProperties`). @throws DisposedError; StatusError where it is not sparse */
+  /**
+   * Returns the tiles of a sparse array (`cuMipmappedArrayGetSparseProperties`). @throws DisposedError; StatusError for
+   * other arrays
+   */
   sparseProperties(): ArraySparseProperties {
     const { handle } = this
     return readSparseProperties(this.context, 'cuMipmappedArrayGetSparseProperties', (out) =>
@@ -175,7 +177,7 @@ export class MipmappedArray extends ContextObject {
   }
 }
 
-/** The descriptor of the first level, and how many there are. @throws TypeError, RangeError */
+/** Encodes the first level's descriptor and the number of levels. @throws TypeError, RangeError */
 function describe(array: ArrayOptions, levels: number | undefined, api: string) {
   const descriptor = writeDescriptor(array, api)
   const { width, height = 1, depth = 1, cubemap } = array
@@ -183,7 +185,7 @@ function describe(array: ArrayOptions, levels: number | undefined, api: string) 
   return { descriptor, count: levels === undefined ? most : requireInteger(levels, api, 'levels', 1, most) }
 }
 
-/** By what it has: this entry does not load its class. @throws TypeError */
+/** Checks external memory by its properties, because this entry does not load the class. @throws TypeError */
 function requireExternal(memory: unknown, api: string): void {
   if (isInstance(memory, Resource) && propertyOf(memory, 'kind') === 'ExternalMemory') return
   throw wrongType(api, 'memory', 'an ExternalMemory', memory)

@@ -18,11 +18,11 @@ import type { ArrayNodeOptions } from './arrayCopy.js'
 import type { CudaArray } from './cudaArray.js'
 import { isCudaArray } from './isCudaArray.js'
 
-/** One copy of many, of rows and slices. One end at least is a `PitchedBuffer` or a `CudaArray`. */
+/** One copy of rows and slices in a batch. At least one side is a `PitchedBuffer` or a `CudaArray`. */
 export interface BatchedCopy3D extends ArrayNodeOptions {
-  /** Where to. */
+  /** Memory or array to write. */
   readonly target: PitchedBuffer<ElementType> | CudaArray | MemoryLike
-  /** Of the target's extent, or memory of as many bytes. */
+  /** Memory or array to read: of the target's extent, or memory of as many bytes. */
   readonly source: PitchedBuffer<ElementType> | CudaArray | MemoryLike
 }
 
@@ -36,17 +36,18 @@ const copyKeys: OptionKeys<BatchedCopy3D> = {
   pitch: true,
   rows: true,
 }
-/** The others are for arrays. */
+/** Keys of the two sides. All other keys are for arrays. */
 const endKeys = { target: true, source: true }
-// CUmemcpy3DOperandType, CUmemcpySrcAccessOrder
+// Values of CUmemcpy3DOperandType and CUmemcpySrcAccessOrder
 const operandTypes = { pointer: 1, array: 2 } as const
 const inStreamOrder = 1
 
 /**
- * Checks and packs many copies of rows and slices, to be queued together by `launch({ stream })`: between pitched
- * memory of one extent, arrays or regions of them, and memory without gaps (`cuMemcpy3DBatchAsync`). Of a copy from or
- * to an array, `region`, `at`, `pitch` and `rows` are those of `CudaArray.copyFrom`; a `PitchedBuffer` knows its own.
- * @throws TypeError, RangeError for ends that do not fit; DisposedError
+ * Checks and packs a batch of copies of rows and slices, which `launch({ stream })` queues together
+ * (`cuMemcpy3DBatchAsync`). The sides are pitched memory of the same extent, arrays or their regions, and contiguous
+ * memory. For arrays, `region`, `at`, `pitch` and `rows` are those of `CudaArray.copyFrom`; a `PitchedBuffer` has its
+ * own.
+ * @throws TypeError, RangeError for sides that do not match; DisposedError
  *
  * @example
  * const targetOf = (index: number) => image.region({ x: index * 64, width: 64 })
@@ -63,7 +64,7 @@ export function prepareCopies3D(owner: DeviceOrContext, copies: readonly Batched
   for (const [index, copy] of list.entries()) {
     const name = `copies[${index}]`
     requireOptions(copy, api, copyKeys, name)
-    // Getters of the copy are asked once.
+    // Read each getter of the copy only once.
     const { target, source, ...options } = copy
     operations.set(
       operationOf(context, target, source, options, `${api}: ${name}`),
@@ -78,7 +79,7 @@ export function prepareCopies3D(owner: DeviceOrContext, copies: readonly Batched
   })
 }
 
-/** The `CUDA_MEMCPY3D_BATCH_OP` of a copy. */
+/** Encodes the `CUDA_MEMCPY3D_BATCH_OP` of a copy. */
 function operationOf(context: Context, target: End, source: End, options: ArrayNodeOptions, api: string): Uint8Array {
   const array = isCudaArray(target) ? target : isCudaArray(source) ? source : undefined
   if (array === undefined) {
@@ -94,7 +95,7 @@ function operationOf(context: Context, target: End, source: End, options: ArrayN
   return pack(copyParams, array._texelBytes, api)
 }
 
-/** In elements, of which a row of memory has a whole number. */
+/** Encodes sizes in elements. A row of memory has a whole number of them. */
 function pack(parameters: StructValue<CUDA_MEMCPY3D>, elementBytes: number, api: string): Uint8Array {
   const found = CUDA_MEMCPY3D.read(CUDA_MEMCPY3D.allocate(parameters))
   const bytes = BigInt(elementBytes)

@@ -19,8 +19,8 @@ const destroyer: Destroyer = {
 }
 
 /**
- * An array that kernels read and write by coordinates (`cuSurfObjectCreate`). A kernel argument of type `'surface'`. It
- * keeps the array; once that was disposed of, it cannot be used any more.
+ * An array that kernels read and write by coordinates (`cuSurfObjectCreate`), as an argument of type `'surface'`. It
+ * keeps the array alive, but cannot be used after the array was disposed of.
  *
  * @example
  * using array = CudaArray.create(device, { width: 64, height: 64, format: 'f32', surface: true })
@@ -36,7 +36,7 @@ export class SurfaceObject extends LookingObject<'surface'> {
   }
 
   /**
-   * A surface of an array that was made with `surface: true`, or of a level of a mipmapped one.
+   * Creates a surface of an array with `surface: true`, or of a level of a mipmapped array.
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
   static create(array: CudaArray): SurfaceObject {
@@ -50,12 +50,14 @@ export class SurfaceObject extends LookingObject<'surface'> {
     return new SurfaceObject(checked.context, out.u64[0] as bigint, checked)
   }
 
-  /** The `CUsurfObject`, which is a `cudaSurfaceObject_t` as well. @throws DisposedError */
+  /** The `CUsurfObject`, which is also a `cudaSurfaceObject_t`. @throws DisposedError */
   get handle(): CUsurfObject {
     return this._use() as CUsurfObject
   }
 
-  /** What it looks into, as the driver has it (`cuSurfObjectGetResourceDesc`). @throws DisposedError, StatusError */
+  /**
+   * Returns the driver's description of the array (`cuSurfObjectGetResourceDesc`). @throws DisposedError, StatusError
+   */
   describeResource(): ResourceDescription {
     const { handle } = this
     return readResource((out) =>

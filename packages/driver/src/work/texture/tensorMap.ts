@@ -53,8 +53,10 @@ const mapBytes = 128
 const mapAlignment = 64
 
 /**
- * How bulk copies of compute capability 9.0 and later find the parts of a tensor (`CUtensorMap`): 128 bytes that only
- * hardware reads. A kernel argument of type `'tensorMap'` (in C++ `const __grid_constant__ CUtensorMap`).
+ * Describes the parts of a tensor for bulk copies of compute capability 9.0 and later (`CUtensorMap`).
+ *
+ * It is 128 bytes that only hardware reads, as a kernel argument of type `'tensorMap'` (in C++ `const __grid_constant__
+ * CUtensorMap`).
  *
  * @example
  * const map = TensorMap.tiled(matrix, { dimensions: [1024, 512], box: [64, 64], swizzle: '128B' })
@@ -65,10 +67,10 @@ export class TensorMap extends PublicObject {
     return import.meta.url
   }
 
-  /** The type of kernel parameters that it fits. */
+  /** The parameter type of this object. */
   readonly parameterType = 'tensorMap'
   readonly #native: NativeMemory
-  /** Where the map begins: at a multiple of 64 bytes. */
+  /** Start of the map, a multiple of 64 bytes. */
   readonly #start: number
   #memory: MemoryLike
   #byteLength: number
@@ -88,9 +90,9 @@ export class TensorMap extends PublicObject {
   }
 
   /**
-   * Boxes of a tensor (`cuTensorMapEncodeTiled`).
-   * @param memory of a device; the map begins at its start, and the tensor has to lie in it.
-   * @throws TypeError, RangeError, DisposedError; StatusError for what the driver refuses
+   * Describes boxes of a tensor (`cuTensorMapEncodeTiled`).
+   * @param memory device memory that contains the tensor from its start
+   * @throws TypeError, RangeError, DisposedError; StatusError for options that the driver refuses
    */
   static tiled(memory: MemoryLike, options: TiledOptions): TensorMap {
     const api = 'TensorMap.tiled'
@@ -110,7 +112,7 @@ export class TensorMap extends PublicObject {
   }
 
   /**
-   * Columns of pictures, as convolutions take them (`cuTensorMapEncodeIm2col`), of 3 to 5 dimensions.
+   * Describes columns of pictures for convolutions, in 3 to 5 dimensions (`cuTensorMapEncodeIm2col`).
    * @throws as {@link tiled}
    */
   static im2col(memory: MemoryLike, options: Im2colOptions): TensorMap {
@@ -142,8 +144,8 @@ export class TensorMap extends PublicObject {
   }
 
   /**
-   * The same with a box along the width alone (`cuTensorMapEncodeIm2colWide`), for compute capability 10.0 and later.
-   * @throws as {@link tiled}
+   * Like {@link im2col}, with a box only along the width, for compute capability 10.0 and later
+   * (`cuTensorMapEncodeIm2colWide`). @throws as {@link tiled}
    */
   static im2colWide(memory: MemoryLike, options: Im2colWideOptions): TensorMap {
     const api = 'TensorMap.im2colWide'
@@ -176,7 +178,7 @@ export class TensorMap extends PublicObject {
   }
 
   /**
-   * The same map for a tensor elsewhere, for launches to come (`cuTensorMapReplaceAddress`).
+   * Changes the memory of the tensor for later launches (`cuTensorMapReplaceAddress`).
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
   replaceAddress(memory: MemoryLike): this {
@@ -193,12 +195,12 @@ export class TensorMap extends PublicObject {
     return this.#memory
   }
 
-  /** A copy of its 128 bytes. */
+  /** Returns a copy of the 128 bytes. */
   get bytes(): Uint8Array {
     return this.#native.bytes.slice(this.#start, this.#start + mapBytes)
   }
 
-  /** @internal Writes itself as an argument of a kernel. @throws TypeError, DisposedError */
+  /** @internal Writes the map as a kernel argument. @throws TypeError, DisposedError */
   _writeArgument(target: DataView, offset: number, context: Context, api: string, name: string): void {
     requireReachable(context, toSpan(this.#memory, api, name), api, `the memory of ${name}`)
     const source = this.#native.bytes.subarray(this.#start, this.#start + mapBytes)
@@ -214,7 +216,7 @@ export class TensorMap extends PublicObject {
   }
 }
 
-/** The driver asks for a current context, whichever: here that of the memory's device. */
+/** Calls the driver in the context of the memory's device, because it requires some current context. */
 function inContextOf({ deviceOrdinal }: MemoryRange, call: () => number, name: string): void {
   driverLibrary.start()
   const device = Math.max(deviceOrdinal, 0) as CUdevice

@@ -25,7 +25,7 @@ interface TypeFacts {
   /** Bits of an element. */
   readonly bits: number
   readonly isFloat?: true
-  /** What the size of the first dimension has to be a multiple of. */
+  /** The first dimension's size must be a multiple of this. */
   readonly multiple?: number
   readonly alignment?: number
 }
@@ -50,8 +50,8 @@ const types = {
 } as const satisfies Record<string, TypeFacts>
 
 /**
- * Elements of a tensor map. `-ftz` turns subnormal numbers to zero, `tf32` rounds, and the packed ones are 16 numbers
- * of 4 or 6 bits, in 8 or 16 bytes.
+ * Element types of a tensor map. `-ftz` flushes subnormal numbers to zero, `tf32` rounds. Packed types hold 16 numbers
+ * of 4 or 6 bits in 8 or 16 bytes.
  */
 export type TensorMapDType = keyof typeof types
 
@@ -84,55 +84,55 @@ export const wideModes = {
   w128: CUtensorMapIm2ColWideMode.CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128,
 } as const
 
-/** What all tensor maps have. The first dimension is the innermost. */
+/** Common options of tensor maps. The first dimension is the innermost. */
 export interface TensorMapOptions {
-  /** Default: the dtype of the memory. */
+  /** Type of the elements. Default: the memory's dtype. */
   readonly dtype?: TensorMapDType | undefined
-  /** Elements in each dimension, 1 to 5 of them, the innermost first. */
+  /** Number of elements in each of 1 to 5 dimensions, innermost first. */
   readonly dimensions: readonly number[]
-  /** Bytes from one to the next in each dimension but the innermost. Default: without gaps. */
+  /** Distances in bytes in each dimension except the innermost. Default: without gaps. */
   readonly strides?: readonly number[] | undefined
-  /** Every how many elements of a dimension one is taken, from 1 to 8. Default: every one. */
+  /** Steps between used elements in each dimension, from 1 to 8. Default: 1. */
   readonly elementStrides?: readonly number[] | undefined
-  /** How channels lie, for three dimensions and more. Default: `'none'`. */
+  /** Interleaving of channels, for three or more dimensions. Default: `'none'`. */
   readonly interleave?: keyof typeof interleaves | undefined
-  /** How rows are mixed in shared memory, so that its banks do not get into each other's way. Default: `'none'`. */
+  /** Swizzling of rows in shared memory, which avoids bank conflicts. Default: `'none'`. */
   readonly swizzle?: keyof typeof swizzles | undefined
-  /** Default: `'none'`. */
+  /** Promotion in the L2 cache. Default: `'none'`. */
   readonly l2Promotion?: keyof typeof promotions | undefined
-  /** What elements beyond the tensor are; `nan` for floats alone. Default: `'zeros'`. */
+  /** Value of elements outside the tensor; `nan` only for floats. Default: `'zeros'`. */
   readonly outOfBoundsFill?: keyof typeof fills | undefined
 }
 
-/** A tensor that is copied in boxes. */
+/** Options of a tensor that is copied in boxes. */
 export interface TiledOptions extends TensorMapOptions {
   /** Elements of a box in each dimension, from 1 to 256. */
   readonly box: readonly number[]
 }
 
-/** What pictures have that are copied pixel by pixel of their filters' windows. */
+/** Options of pictures that are copied pixel by pixel for filter windows. */
 interface PixelOptions extends TensorMapOptions {
-  /** From 1 to 256. */
+  /** Number of channels per pixel, from 1 to 256. */
   readonly channelsPerPixel: number
-  /** From 1 to 1024. */
+  /** Number of pixels per column, from 1 to 1024. */
   readonly pixelsPerColumn: number
 }
 
-/** Pictures as columns: channels, width, perhaps height and depth, and number. */
+/** Options of pictures as columns. The dimensions are channels, width, optionally height and depth, and number. */
 export interface Im2colOptions extends PixelOptions {
-  /** The corners of the box of pixels, in each dimension between the first and the last. */
+  /** Lower corner of the pixel box, in each dimension except the first and the last. */
   readonly lowerCorner: readonly number[]
-  /** The upper corner of the box, an offset in each dimension of space. */
+  /** Upper corner of the pixel box, in each dimension except the first and the last. */
   readonly upperCorner: readonly number[]
 }
 
-/** The same with a box along the width alone, for compute capability 10.0 and later. */
+/** Options of pictures with a box only along the width, for compute capability 10.0 and later. */
 export interface Im2colWideOptions extends PixelOptions {
-  /** The lower corner of the box, an offset in W. */
+  /** Lower corner of the box, an offset in W. */
   readonly lowerCornerWidth: number
-  /** The upper corner of the box, an offset in W. */
+  /** Upper corner of the box, an offset in W. */
   readonly upperCornerWidth: number
-  /** Default: `'w'`. */
+  /** Mode of the width. Default: `'w'`. */
   readonly mode?: keyof typeof wideModes | undefined
 }
 
@@ -163,12 +163,12 @@ export const mostBox = 256
 const mostElementStride = 8
 const mostChannels = 256
 const mostPixels = 1024
-/** The corners of boxes go from minus this, for 3, 4 and 5 dimensions. */
+/** Limits of the corners' absolute values, for 3, 4 and 5 dimensions. */
 export const cornerLimits = [2 ** 15, 2 ** 7, 2 ** 4] as const
-/** Bytes of a row of a box that is swizzled. */
+/** Maximum bytes per row of a swizzled box. */
 const swizzledRow = { none: Number.POSITIVE_INFINITY, '32B': 32, '64B': 64 } as const
 
-/** What was checked of {@link TensorMapOptions}, as C takes it. */
+/** Checked {@link TensorMapOptions}, encoded for C. */
 export interface Checked {
   readonly range: MemoryRange
   readonly dtype: TensorMapDType
@@ -268,13 +268,13 @@ function requireStrides(
   return strides
 }
 
-/** Bytes from the first element to the end of the last. */
+/** Returns the bytes from the first element to the end of the last. */
 export function spanOf({ dimensions, strides, facts }: Pick<Checked, 'dimensions' | 'strides' | 'facts'>): number {
   const row = Math.ceil((Number(dimensions[0]) * facts.bits) / 8)
   return strides.reduce((bytes, stride, index) => bytes + (Number(dimensions[index + 1]) - 1) * Number(stride), row)
 }
 
-/** A row of a box in shared memory is a multiple of 16 bytes, and no longer than a swizzled one. */
+/** Checks a box's row in shared memory: a multiple of 16 bytes, and at most the length of a swizzled row. */
 export function requireInner(
   { facts, interleave, swizzle }: Checked,
   elements: number,
@@ -310,12 +310,11 @@ export function integers(
 }
 
 /**
- * The driver asks for a pointer, also where it has nothing to read there: without one an H200 refuses tensors of one
- * dimension.
+ * The driver requires a pointer even if it reads nothing there: without one, an H200 refuses one-dimensional tensors.
  */
 const noStrides = new BigUint64Array(1)
 
-/** What all three functions of the driver take: of the tensor, of its parts, and of how they are read. */
+/** Returns the common arguments of all three driver functions. */
 export function argumentsOf(checked: Checked) {
   const { range, facts, rank, dimensions, strides, elementStrides, interleave, swizzle, l2Promotion, fill } = checked
   return {

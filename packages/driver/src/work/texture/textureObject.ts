@@ -32,9 +32,10 @@ import { readView, type ViewDescription, viewDescriptor } from './textureView.js
 const destroyer: Destroyer = { api: 'cuTexObjectDestroy', call: (handle) => cuTexObjectDestroy(handle as CUtexObject) }
 
 /**
- * How kernels read an array or memory: by coordinates, with filtering and rules for what lies beyond the border
- * (`cuTexObjectCreate`). A kernel argument of type `'texture'`. It keeps what it looks into; once that was disposed of,
- * it cannot be used any more.
+ * Lets kernels read an array or memory by coordinates, with filtering and rules at the border (`cuTexObjectCreate`).
+ *
+ * It is a kernel argument of type `'texture'`. It keeps the array or memory alive, but cannot be used after that was
+ * disposed of.
  *
  * @example
  * const view = { addressMode: 'wrap', filterMode: 'linear', normalizedCoordinates: true } as const
@@ -55,10 +56,9 @@ export class TextureObject extends LookingObject<'texture'> {
   }
 
   /**
-   * A texture of an array, a mipmapped array, or memory of a device. Memory begins at a multiple of the device's
-   * `TEXTURE_ALIGNMENT` (memory that was allocated for itself does), and is a `DeviceBuffer`; `DeviceBuffer.view` makes
-   * one of other memory.
-   * @throws TypeError, RangeError, DisposedError; StatusError for what the device has not
+   * Creates a texture of an array, a mipmapped array, or device memory. Memory is a `DeviceBuffer` (`DeviceBuffer.view`
+   * wraps other memory) and must start at a multiple of the device's `TEXTURE_ALIGNMENT`; separate allocations do.
+   * @throws TypeError, RangeError, DisposedError; StatusError for options that the device does not support
    */
   static create(resource: TextureResource, options: TextureOptions = {}): TextureObject {
     const api = 'TextureObject.create'
@@ -69,18 +69,20 @@ export class TextureObject extends LookingObject<'texture'> {
     const view = given.view === undefined ? null : viewDescriptor(given.view, object, api)
     const descriptor = CUDA_RESOURCE_DESC.allocate(checked.descriptor)
     const out = scratch()
-    // Getters of the options may have disposed of it.
+    // Getters of the options may have disposed of the resource.
     checked.requireThere()
     context._callDriver('cuTexObjectCreate', () => cuTexObjectCreate(out, descriptor, texture, view))
     return new TextureObject(context, out.u64[0] as bigint, checked, view !== null)
   }
 
-  /** The `CUtexObject`, which is a `cudaTextureObject_t` as well. @throws DisposedError */
+  /** The `CUtexObject`, which is also a `cudaTextureObject_t`. @throws DisposedError */
   get handle(): CUtexObject {
     return this._use() as CUtexObject
   }
 
-  /** How it is read, as the driver has it (`cuTexObjectGetTextureDesc`). @throws DisposedError, StatusError */
+  /**
+   * Returns the driver's description of the options (`cuTexObjectGetTextureDesc`). @throws DisposedError, StatusError
+   */
   describe(): TextureDescription {
     const { handle } = this
     const out = scratch()
@@ -88,7 +90,10 @@ export class TextureObject extends LookingObject<'texture'> {
     return readTexture(out, this.#texel)
   }
 
-  /** What it looks into, as the driver has it (`cuTexObjectGetResourceDesc`). @throws DisposedError, StatusError */
+  /**
+   * Returns the driver's description of the array or memory (`cuTexObjectGetResourceDesc`). @throws DisposedError,
+   * StatusError
+   */
   describeResource(): ResourceDescription {
     const { handle } = this
     return readResource((out) =>
@@ -97,8 +102,8 @@ export class TextureObject extends LookingObject<'texture'> {
   }
 
   /**
-   * Its view, as the driver has it; undefined without one (`cuTexObjectGetResourceViewDesc`). @throws DisposedError,
-   * StatusError
+   * Returns the driver's description of the view; undefined without one (`cuTexObjectGetResourceViewDesc`). @throws
+   * DisposedError, StatusError
    */
   describeView(): ViewDescription | undefined {
     const { handle } = this

@@ -26,40 +26,43 @@ const addressModes = ['wrap', 'clamp', 'mirror', 'border'] as const
 const filterModes = ['point', 'linear'] as const
 const readModes = ['element', 'normalizedFloat'] as const
 
-/** What is read beyond the border: the texture again, its edge, its mirror image, or the colour of the border. */
+/** The value outside the border: the repeated texture, its edge, its mirror image, or the border color. */
 export type AddressMode = (typeof addressModes)[number]
-/** The nearest texel, or those around weighted by distance. */
+/** The nearest texel, or the surrounding texels weighted by distance. */
 export type FilterMode = (typeof filterModes)[number]
-/** Texels as they are, or integers of 8 and 16 bits as numbers from 0 (or -1) to 1. */
+/** Texels unchanged, or integers of 8 and 16 bits as numbers from 0 (or -1) to 1. */
 export type ReadMode = (typeof readModes)[number]
 
-/** How kernels read a texture. */
+/** Options for reading a texture. */
 export interface TextureOptions {
-  /** For all dimensions, or for each. `wrap` and `mirror` need normalized coordinates. Default: `'clamp'`. */
+  /**
+   * Address mode for all dimensions, or for each. `wrap` and `mirror` require normalized coordinates. Default:
+   * `'clamp'`.
+   */
   readonly addressMode?: AddressMode | readonly AddressMode[] | undefined
-  /** `linear` needs texels that are read as floats. Default: `'point'`. */
+  /** Filter mode; `linear` requires texels that are read as floats. Default: `'point'`. */
   readonly filterMode?: FilterMode | undefined
-  /** Default: `'element'`. */
+  /** Read mode. Default: `'element'`. */
   readonly readMode?: ReadMode | undefined
-  /** Whether coordinates go from 0 to 1, and not from 0 to the size. Default: false; mipmapped arrays need true. */
+  /** Whether coordinates go from 0 to 1 instead of 0 to the size. Default: false; mipmapped arrays require true. */
   readonly normalizedCoordinates?: boolean | undefined
-  /** Whether integers of 8 bits that are read as floats are colours of sRGB. Default: false. */
+  /** Whether 8-bit integers that are read as floats are sRGB colors. Default: false. */
   readonly srgb?: boolean | undefined
-  /** What is read beyond the border by `addressMode: 'border'`. Default: zeroes. */
+  /** The color for `addressMode: 'border'`. Default: zeroes. */
   readonly borderColor?: readonly number[] | undefined
-  /** Levels of a mipmapped array: the nearest, or two blended. Default: `'point'`. */
+  /** Filter mode between levels of a mipmapped array. Default: `'point'`. */
   readonly mipmapFilterMode?: FilterMode | undefined
-  /** What is added to the level. Default: 0. */
+  /** Number added to the level. Default: 0. */
   readonly mipmapLevelBias?: number | undefined
-  /** The least and the greatest level. Default: all. */
+  /** Minimum and maximum level. Default: all levels. */
   readonly mipmapLevelClamp?: readonly [least: number, greatest: number] | undefined
-  /** From 0 to 16. Default: 0. */
+  /** Maximum anisotropy, from 0 to 16. Default: 0. */
   readonly maxAnisotropy?: number | undefined
-  /** Whether filtering goes across the edges of a cubemap. Default: false. */
+  /** Whether filtering crosses the edges of a cubemap. Default: false. */
   readonly seamlessCubemap?: boolean | undefined
-  /** Whether the driver may filter less where that shows little. Default: true. */
+  /** Whether the driver may filter less if the difference is small. Default: true. */
   readonly trilinearOptimization?: boolean | undefined
-  /** Another look at an array: another format, some of its levels or layers. */
+  /** Another view of an array: another format, or only some levels or layers. */
   readonly view?: ResourceView | undefined
 }
 
@@ -79,41 +82,41 @@ export const textureKeys: OptionKeys<TextureOptions> = {
   view: true,
 }
 
-/** How a texture is read, every option of it. */
+/** All options for reading a texture. */
 export interface TextureDescription {
-  /** What lies outside, in each dimension. */
+  /** Address mode in each dimension. */
   readonly addressMode: readonly [AddressMode, AddressMode, AddressMode]
-  /** How elements are chosen or mixed. */
+  /** Filter mode. */
   readonly filterMode: FilterMode
-  /** Whether integers are read as such or as numbers up to 1. */
+  /** Whether integers are read unchanged or as numbers up to 1. */
   readonly readMode: ReadMode
   /** Whether coordinates go from 0 to 1. */
   readonly normalizedCoordinates: boolean
-  /** Whether sRGB is made linear. */
+  /** Whether sRGB is converted to linear values. */
   readonly srgb: boolean
-  /** What is read outside with the address mode for it. */
+  /** The border color. */
   readonly borderColor: readonly number[]
-  /** How levels are chosen or mixed. */
+  /** Filter mode between levels. */
   readonly mipmapFilterMode: FilterMode
-  /** What is added to the level that is asked for. */
+  /** Number added to the level. */
   readonly mipmapLevelBias: number
-  /** The levels that may be read. */
+  /** Minimum and maximum level. */
   readonly mipmapLevelClamp: readonly [least: number, greatest: number]
-  /** The greatest ratio of anisotropy. */
+  /** Maximum anisotropy. */
   readonly maxAnisotropy: number
-  /** Whether the sides of a cube are filtered across their edges. */
+  /** Whether filtering crosses the edges of a cubemap. */
   readonly seamlessCubemap: boolean
-  /** Whether trilinear filtering may be made cheaper. */
+  /** Whether the driver may simplify trilinear filtering. */
   readonly trilinearOptimization: boolean
 }
 
 const axes = 3
-/** Where the colour of the border lies in a `CUDA_TEXTURE_DESC`, in words of 4 bytes. */
+/** Offset of the border color in a `CUDA_TEXTURE_DESC`, in words of 4 bytes. */
 const borderColorAt = 10
 const mostAnisotropy = 16
 const mostLevel = 1000
 
-/** The `CUDA_TEXTURE_DESC` that options ask for. @throws TypeError, RangeError */
+/** Encodes options as a `CUDA_TEXTURE_DESC`. @throws TypeError, RangeError */
 export function textureDescriptor(
   options: TextureOptions,
   texel: TexelFormat,
@@ -165,7 +168,7 @@ export function textureDescriptor(
     flag(options.trilinearOptimization, 'trilinearOptimization', true, false, CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION)
   const border = requireColor(borderColor, isInteger && read === 'element', api)
   const memory = CUDA_TEXTURE_DESC.allocate({
-    // GPUs filter towards the border of a dimension that the array does not have, too.
+    // GPUs apply the border mode even to dimensions that the array does not have.
     addressMode: modes.map((mode, axis) =>
       addressModes.indexOf(axis < dimensions ? mode : 'clamp'),
     ) as CUDA_TEXTURE_DESC['addressMode'],
@@ -198,7 +201,7 @@ function requireClamp(given: readonly [number, number], api: string): [number, n
   return [from, requireNumber(greatest, api, 'mipmapLevelClamp[1]', from, mostLevel)]
 }
 
-/** The bits of a colour: those of integers for textures that are read as such. */
+/** Encodes a color: as integers for textures that are read as integers. */
 function requireColor(given: readonly number[] | undefined, isInteger: boolean, api: string): Int32Array {
   const color = given === undefined ? [] : requireList(given, api, 'borderColor')
   if (color.length > 4) throw outOfRange(api, 'borderColor', 'of 1 to 4 numbers', color.length)
@@ -212,7 +215,7 @@ function requireColor(given: readonly number[] | undefined, isInteger: boolean, 
   return bits
 }
 
-/** Reads a `CUDA_TEXTURE_DESC`. */
+/** Decodes a `CUDA_TEXTURE_DESC`. */
 export function readTexture(memory: NativeMemory, texel: TexelFormat): TextureDescription {
   const found = CUDA_TEXTURE_DESC.read(memory)
   const { flags } = found

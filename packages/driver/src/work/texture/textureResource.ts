@@ -29,63 +29,63 @@ import {
 import { CudaArray } from './cudaArray.js'
 import { MipmappedArray } from './mipmappedArray.js'
 
-/** Linear memory as texels, read by index and not filtered. */
+/** Linear memory as texels, read by index without filtering. */
 export interface LinearTexels<E extends ElementType = DType> {
   /** Elements of an integer type up to 32 bits, f16 or f32. */
   readonly memory: DeviceBuffer<E>
-  /** Elements of a texel. Default: 1. */
+  /** Elements per texel. Default: 1. */
   readonly channels?: ChannelCount | undefined
 }
 
 /** Linear memory as rows of texels. */
 export interface PitchedTexels<E extends ElementType = DType> extends LinearTexels<E> {
-  /** In texels. */
+  /** Texels per row. */
   readonly width: number
-  /** In rows. */
+  /** Number of rows. */
   readonly height: number
-  /** Bytes from row to row: a multiple of the device's `TEXTURE_PITCH_ALIGNMENT`. */
+  /** Distance between rows in bytes, a multiple of the device's `TEXTURE_PITCH_ALIGNMENT`. */
   readonly pitch: number
 }
 
-/** What a texture looks into. */
+/** An object that a texture can read. */
 export type TextureResource = CudaArray | MipmappedArray | DeviceBuffer<DType> | LinearTexels | PitchedTexels
 
 const pitchedKeys: OptionKeys<PitchedTexels> = { memory: true, channels: true, width: true, height: true, pitch: true }
 
-/** What C is told of a resource. */
+/** The driver's description of a resource. */
 export interface ResourceDescription {
-  /** What it is. */
+  /** Kind of the resource. */
   readonly type: 'array' | 'mipmappedArray' | 'linear' | 'pitched'
-  /** The handle of an array, or the address of memory. */
+  /** Handle of an array, or address of memory. */
   readonly handle: bigint
-  /** Of memory. */
+  /** Format of memory. */
   readonly format?: TexelFormat['format'] | undefined
-  /** Number of channels, of memory. */
+  /** Number of channels of memory. */
   readonly channels?: number | undefined
-  /** Bytes of linear memory. */
+  /** Size of linear memory in bytes. */
   readonly byteLength?: number | undefined
-  /** Of pitched memory. */
+  /** Texels per row of pitched memory. */
   readonly width?: number | undefined
-  /** Rows, of pitched memory. */
+  /** Number of rows of pitched memory. */
   readonly height?: number | undefined
-  /** Bytes from row to row, of pitched memory. */
+  /** Distance between rows of pitched memory in bytes. */
   readonly pitch?: number | undefined
 }
 
-/** A resource that was checked. */
+/** A checked resource. */
 export interface CheckedResource {
   readonly context: Context
   readonly texel: TexelFormat
-  /** What must be there as long as it is used; throws once it is not. */
+  /** Throws if a needed object was disposed of. */
   readonly requireThere: () => void
-  /** The object to keep. */
+  /** The object to keep alive. */
   readonly object: CudaArray | MipmappedArray | DeviceBuffer<ElementType>
   readonly type: ResourceDescription['type']
   readonly dimensions: number
   readonly descriptor: StructValue<CUDA_RESOURCE_DESC>
 }
 
-/** @throws TypeError, RangeError, DisposedError */
+/** Checks a resource. @throws TypeError, RangeError, DisposedError */
 export function requireResource(value: unknown, api: string): CheckedResource {
   if (isInstance(value, CudaArray)) return ofArray(value, api)
   if (isInstance(value, MipmappedArray)) return ofMipmappedArray(value)
@@ -183,7 +183,7 @@ function ofMemory(given: LinearTexels & Partial<PitchedTexels>, api: string): Ch
   }
 }
 
-/** Reads a `CUDA_RESOURCE_DESC` that `read` has C write. */
+/** Decodes the `CUDA_RESOURCE_DESC` that `read` lets C write. */
 export function readResource(read: (out: ReturnType<typeof scratch>) => void): ResourceDescription {
   const out = scratch()
   read(out)
@@ -213,7 +213,7 @@ function resourceFrom(out: ReturnType<typeof scratch>): ResourceDescription {
   }
 }
 
-/** What a resource is called in messages. */
+/** Returns a resource's name for messages. */
 export function describeResource({ object, type }: CheckedResource): string {
   return type === 'linear' || type === 'pitched' ? inspectLine('DeviceBuffer', { type }) : object[Symbol.toStringTag]
 }

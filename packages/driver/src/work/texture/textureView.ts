@@ -5,7 +5,7 @@ import { slicesOf } from './arrayDescription.js'
 import { CudaArray } from './cudaArray.js'
 import { MipmappedArray } from './mipmappedArray.js'
 
-/** `CUresourceViewFormat`, by its numbers: a type and its channels, or a block compression. */
+/** Names of `CUresourceViewFormat` by code: a type and its channels, or a block compression. */
 const viewFormats = [
   'same',
   ...(['u8', 'i8', 'u16', 'i16', 'u32', 'i32', 'f16', 'f32'] as const).flatMap(
@@ -24,32 +24,32 @@ const viewFormats = [
 ] as const
 
 /**
- * How a view reads texels: as they are (`same`), as channels of a type of the same size (`f32x1`), or as blocks of 4 ×
- * 4 texels that are compressed (`bc1`), which lie in an array of `u32` with 2 or 4 channels.
+ * How a view reads texels: unchanged (`same`), as channels of a type of the same size (`f32x1`), or as compressed
+ * blocks of 4 × 4 texels (`bc1`) in a `u32` array with 2 or 4 channels.
  */
 export type ViewFormat = (typeof viewFormats)[number]
 
-/** Another look at an array. */
+/** Another view of an array. */
 export interface ResourceView {
-  /** Default: that of the array by its name, such as `'f32x1'`, where it has one, and `'same'` where not. */
+  /** Format of the view. Default: the array's format, such as `'f32x1'`, or `'same'` if it has no name here. */
   readonly format?: ViewFormat | undefined
-  /** In texels: those of the array, or four times as many for compressed blocks. Default: that. */
+  /** Width in texels: the array's, or four times that for compressed blocks. This is also the default. */
   readonly width?: number | undefined
-  /** Rows, as with the width. */
+  /** Number of rows, with the rules of the width. */
   readonly height?: number | undefined
-  /** Slices, as with the width. */
+  /** Number of slices, with the rules of the width. */
   readonly depth?: number | undefined
-  /** Levels of a mipmapped array. Default: all. */
+  /** First level of a mipmapped array. Default: 0. */
   readonly firstMipmapLevel?: number | undefined
-  /** The last of them. */
+  /** Last level. Default: the array's last level. */
   readonly lastMipmapLevel?: number | undefined
-  /** Layers of a layered array. Default: all. */
+  /** First layer of a layered array. Default: 0. */
   readonly firstLayer?: number | undefined
-  /** The last of them. */
+  /** Last layer. Default: the array's last layer. */
   readonly lastLayer?: number | undefined
 }
 
-/** A view, every part of it. */
+/** All properties of a view. */
 export type ViewDescription = { readonly [K in keyof ResourceView]-?: NonNullable<ResourceView[K]> }
 
 const viewKeys: OptionKeys<ResourceView> = {
@@ -67,7 +67,7 @@ const compressedFrom = viewFormats.indexOf('bc1')
 const blockSize = 4
 const mostSize = 2 ** 31 - 1
 
-/** The `CUDA_RESOURCE_VIEW_DESC` of a view. @throws TypeError, RangeError */
+/** Encodes a `CUDA_RESOURCE_VIEW_DESC`. @throws TypeError, RangeError */
 export function viewDescriptor(options: ResourceView, object: object, api: string): Uint8Array {
   const view = requireOptions(options, api, viewKeys, 'view')
   if (!(object instanceof CudaArray || object instanceof MipmappedArray)) {
@@ -99,7 +99,7 @@ export function viewDescriptor(options: ResourceView, object: object, api: strin
   })
 }
 
-/** Reads a `CUDA_RESOURCE_VIEW_DESC`. */
+/** Decodes a `CUDA_RESOURCE_VIEW_DESC`. */
 export function readView(memory: NativeMemory): ViewDescription {
   const { format, width, height, depth, firstMipmapLevel, lastMipmapLevel, firstLayer, lastLayer } =
     CUDA_RESOURCE_VIEW_DESC.read(memory)
