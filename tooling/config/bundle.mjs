@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // Bundles the JavaScript of the package in the current folder with rolldown: one file per entry, and chunks for the
 // code that entries share. The cost of an import is mostly the number of modules, so a package of forty files would
 // load ten times slower.

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // Adds the CommonJS entries of the package in the current folder. `require` of Node.js and of bundlers loads ES
 // modules, so there both kinds of import share one module. But TypeScript does not know this under `module: node16` and
 // `node18`, and Jest's `require` cannot load ES modules. So each entry gets a CommonJS file of a few lines, and a

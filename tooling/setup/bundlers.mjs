@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // Bundles a program with the common bundlers, and runs it on other runtimes: `npm run test:bundlers [NAME …]`. A bundle
 // must work next to node_modules. After it is moved away from them, it must say which file is missing, and must work
 // with the file that the guide names. The tools come from npm and are not part of the workspace.

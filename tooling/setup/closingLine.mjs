@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // Prints what failed, then `N passed, N failed, N skipped`, from the files that `npm test` wrote. A failed check other
 // than the tests (lint, types, packages) counts as one failure. Usage: closingLine.mjs STATUS, the exit status of `npm
 // test`.

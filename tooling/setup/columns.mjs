@@ -36,6 +36,8 @@ const isLong = (line) => [...line].length > columns && !/https?:\S{60}/.test(lin
 function blocksOf(file, text) {
   const blocks = []
   for (const { type, start, end } of parseSync(file, text).comments) {
+    // The parser counts the line that names the interpreter as a comment.
+    if (text.startsWith('#!', start)) continue
     const from = text.lastIndexOf('\n', start - 1) + 1
     const after = text.indexOf('\n', end)
     const to = after < 0 ? text.length : after

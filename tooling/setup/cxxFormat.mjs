@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // Checks that C and C++ sources, all or the named ones, are formatted by `.clang-format` and have at most 120 columns.
 // `--write` formats them. The first run fetches the pinned version of clang-format from npm.
 import { readFileSync } from 'node:fs'

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // `pnpm test:distributions [NAME …]`: installs the packed packages with npm on other Linux distributions, and runs a
 // program on the software device there. debootstrap creates each distribution as a folder. Needs root, debootstrap, and
 // an emulator for 64-bit Arm.

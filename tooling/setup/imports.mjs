@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // Checks how the sources of each package import each other. In `driver` an import leads inward: core ← memory ← work ←
 // entries. In every package, folders must not import values from each other in a circle. Circles of files, type imports
 // included, must be small. Only `ffi` may write the argument block by hand.

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // `pnpm test:installs [NAME …]`: installs the packed packages with every package manager, each into an empty project,
 // from a registry on this machine. It then runs a program on the software device. An install fails the check if it
 // exits with another status than 0, asks a question, or needs a script. Test runners are tried the same way.

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // `pnpm lines [COMMIT]`: counts the handwritten lines of code in packages, tests and tooling, and compares them with a
 // commit. Generated files, recorded data, the kernels' PTX, documentation and examples do not count. `--check` fails if
 // a handwritten file has more than 500 lines.

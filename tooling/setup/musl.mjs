@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // `pnpm test:musl [ffi]`: builds the addon and the software device, or only the addon, for musl with Zig's compiler, as
 // on Alpine. Checks which libraries and symbols the files need, and runs a program with them in a process with musl.
 // That process is Bun's musl build from npm, because npm has no Node.js for musl.

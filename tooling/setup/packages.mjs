@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // Packs every publishable package and checks the tarballs with publint, are-the-types-wrong and checks of their
 // content. Then publishes them to a registry on this machine. Each package must install, import and work alone in an
 // empty project. The page for beginners must work with these packages.

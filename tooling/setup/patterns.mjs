@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // Refuses regular expressions in packages if their time grows faster than the text that they read. Such a text may come
 // from a user, and the event loop would block. recheck decides. A pattern that recheck cannot decide is also refused,
 // because a scanner or a simpler pattern always exists. Patterns made at run time are refused too, because nothing

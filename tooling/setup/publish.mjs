@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // `pnpm release [REGISTRY]`: packs all packages and publishes the versions that the registry (default: npm's) lacks. A
 // package is published after the packages that it needs.
 import { pathToFileURL } from 'node:url'

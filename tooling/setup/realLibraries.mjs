@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // Fetches with pip the libraries and headers that have a Python wheel (tooling/libraries). Prints the variables that
 // name them, for `eval`. Reports each wheel that pip cannot fetch. Tests that need a missing library count as skipped.
 // Usage: eval "$(node tooling/setup/realLibraries.mjs)"

@@ -22,3 +22,8 @@ test('the check of columns keeps examples, literals, directives and short commen
   expect(fitted('a.ts', text)).toEqual({ text, left: [5, 10] })
   expect(fitted('a.ts', `export const a = 1 // ${words(30)}\n`).left).toEqual([1])
 })
+
+test('the interpreter line stays apart from the comment below it', () => {
+  const text = `#!/usr/bin/env node\n// ${words(30)}\nexport const a = 1\n`
+  expect(fitted('a.mjs', text).text.split('\n')[0]).toBe('#!/usr/bin/env node')
+})

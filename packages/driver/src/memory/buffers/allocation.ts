@@ -106,8 +106,8 @@ export class Allocation implements ShortLived, ReachCell {
   }
 
   /**
-   * Allocates rows of `width` bytes (`cuMemAllocPitch`, `cudaMalloc3D`). Returns the memory and the distance between rows
-   * in bytes.
+   * Allocates rows of `width` bytes (`cuMemAllocPitch`, `cudaMalloc3D`). Returns the memory and the distance between
+   * rows in bytes.
    */
   static allocatePitched(
     context: Context,
