@@ -8,6 +8,7 @@ import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { tellValues, wrongComments } from './told.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
+const vitest = join(root, 'node_modules/vitest/vitest.mjs')
 
 interface Program {
   readonly name: string
@@ -56,6 +57,8 @@ describe('programs in the documentation', () => {
     for (const name of readdirSync(join(root, 'packages'))) {
       symlinkSync(join(root, 'packages', name), join(folder, 'node_modules/@shoal', name), 'dir')
     }
+    symlinkSync(join(root, 'node_modules/vitest'), join(folder, 'node_modules/vitest'), 'dir')
+    writeFileSync(join(folder, 'vitest.config.mjs'), "export default { test: { include: ['program*.mjs'] } }")
     const compilerOptions = { noEmit: true, types: ['node'], typeRoots: [join(root, 'node_modules/@types')] }
     const config = { extends: join(root, 'tooling/config/tsconfig.package.json'), compilerOptions, include: ['*.mts'] }
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
@@ -89,7 +92,9 @@ describe('programs in the documentation', () => {
     ({ index, source }, { skip }) => {
       const missing = missingCompiler(source)
       if (missing !== undefined) return skip(missing)
-      const { status, stdout, stderr } = spawnSync(process.execPath, [join(folder, `program${index}.mjs`)], {
+      const program = join(folder, `program${index}.mjs`)
+      const runner = /from 'vitest'/.test(source) ? [vitest, 'run', '--root', folder] : []
+      const { status, stdout, stderr } = spawnSync(process.execPath, [...runner, program], {
         env: { ...withoutLibraries, SHOAL_DEVICE: 'sim' },
         encoding: 'utf8',
         timeout: 300_000,
