@@ -1,5 +1,5 @@
-// The additions of the software device's CUDA runtime to driver calls: the device, context and default stream they use, the
-// arguments it refuses before it calls the driver, and the texts of errors.
+// The additions of the software device's CUDA runtime to driver calls: the device, context and default stream they use,
+// the arguments it refuses before it calls the driver, and the texts of errors.
 #include <shoal/cudart.h>
 
 #include <string>

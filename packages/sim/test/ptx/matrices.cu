@@ -7,8 +7,7 @@ using namespace nvcuda;
 __device__ unsigned inShared(const void* at) { return static_cast<unsigned>(__cvta_generic_to_shared(at)); }
 
 extern "C" {
-// C = A * B, of f16 with f32 sums. A has rows of k elements, B and C rows of n. Four warps compute 64 x 64, each 32 x
-// 32.
+// C = A * B of f16, with f32 sums. Rows: A has k elements, B and C have n. Four warps compute 64 x 64, each 32 x 32.
 __global__ void __launch_bounds__(128) matmul(const half* a, const half* b, float* c, int n, int k) {
   __shared__ __align__(16) half tileA[64][24], tileB[16][72];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
