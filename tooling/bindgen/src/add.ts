@@ -11,14 +11,14 @@ import { describeBreaks, describeChanges } from './spec/changes.js'
 import { History } from './spec/history.js'
 import type { ExportsSpec, LibraryName, LibrarySpecFile } from './spec/types.js'
 
-/** What `--add` names: whose headers they are, and of which version. */
+/** The argument of `--add`: the product and the version of the headers. */
 export interface Addition {
   readonly product: Product
-  /** as the libraries count versions */
+  /** in the library's numbering of versions */
   readonly version: number
 }
 
-/** @throws Error for anything but `cuda=13.1`, `nvrtc=13.1`, `nccl=2.31.0` and the like */
+/** @throws Error for anything but a form like `cuda=13.1`, `nvrtc=13.1` or `nccl=2.31.0` */
 export function readAddition(text: string): Addition {
   const [, product, major, minor, patch] = /^(\w+)=(\d+)\.(\d+)(?:\.(\d+))?$/.exec(text) ?? []
   const format = libraries.find(({ headers }) => headers.product === product)?.version.format
@@ -31,7 +31,7 @@ export function readAddition(text: string): Addition {
   return { product: product as Product, version }
 }
 
-/** Finds the library of the headers: a file that was named, or one in a library folder beside them. */
+/** Finds the library of the headers: a named file, or a file in a library folder next to the headers. */
 function findLibrary(name: LibraryName, folder: string, named: readonly string[]): string | undefined {
   const { file } = libraryRecord(name)
   const beside = ['lib64', 'lib', 'targets/x86_64-linux/lib'].flatMap((each) => {
@@ -54,10 +54,10 @@ function exportsOf(name: LibraryName, file: string, version: number): { exports:
 }
 
 /**
- * Adds a version to the spec of a library: the spec, its sources and the list of what the library exports.
- * @param folder of the headers
- * @param named files of libraries whose exports are to be listed
- * @returns the report, a line each, and a function that writes the files
+ * Adds a version to the spec of a library. Updates the spec, its sources and the list of exported symbols.
+ * @param folder the folder of the headers
+ * @param named library files whose exports are listed
+ * @returns the lines of the report, and a function that writes the files
  */
 export function addVersion(
   workspace: Workspace,

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 
-/** Text of a file, or undefined where there is none. */
+/** The text of a file, or undefined if it does not exist. */
 export function readText(path: string): string | undefined {
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined
 }
@@ -12,7 +12,7 @@ export function writeText(path: string, text: string): void {
   writeFileSync(path, text)
 }
 
-/** Files below a folder, relative to it. */
+/** All files in a folder, with paths relative to it. */
 export function listFiles(folder: string): string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -21,13 +21,13 @@ export function listFiles(folder: string): string[] {
     .sort()
 }
 
-/** Makes a folder hold exactly these files. */
+/** Makes the folder contain exactly these files. */
 export function syncFolder(folder: string, files: ReadonlyMap<string, string>): void {
   for (const path of listFiles(folder)) if (!files.has(path)) rmSync(join(folder, path))
   for (const [path, text] of files) writeText(join(folder, path), text)
 }
 
-/** What differs between a folder and the files it should hold, in words. */
+/** Describes the differences between a folder and its expected files. */
 export function compareFolder(folder: string, files: ReadonlyMap<string, string>): string[] {
   const differences: string[] = []
   for (const path of listFiles(folder)) if (!files.has(path)) differences.push(`${path} is no longer generated`)

@@ -15,19 +15,19 @@ import { formatSpec } from './spec/write.js'
 
 const repository = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** One library the generator knows: where its headers are, where its spec and sources go. */
+/** A library that the generator knows: how to read its headers, and where its spec and sources are. */
 export interface Library {
   name: LibraryName
   specFile: string
   generatedFolder: string
-  /** Headers that were not found; empty when the library can be parsed. */
+  /** Headers that were not found. The library can be parsed if the list is empty. */
   missing: (headers: HeaderLocations) => string[]
   parse: (headers: HeaderLocations, history: History) => LibrarySpecFile
 }
 
 type Parse = (headers: HeaderLocations, history: History) => LibrarySpecFile
 
-/** Reads the headers of each library. The folders that it needs were found. */
+/** Parses the headers of each library. The required folders exist. */
 const parsers: Readonly<Record<LibraryName, Parse>> = {
   driver: ({ cuda }, history) => parseDriver(cuda as string, history),
   runtime: ({ cuda }, history) => parseRuntime(cuda as string, history),
@@ -37,7 +37,9 @@ const parsers: Readonly<Record<LibraryName, Parse>> = {
   nvjitlink: ({ nvjitlink }, history) => parseCompiler('nvjitlink', nvjitlink as string, history),
 }
 
-/** The sources of a raw package or entry, below `packages`: `@shoal/cuda-sys/driver` is in `cuda-sys/src/driver`. */
+/**
+ * The sources of a raw package or entry, relative to `packages`: `@shoal/cuda-sys/driver` is in `cuda-sys/src/driver`.
+ */
 function sourcesOf(module: string): string {
   const [, name, ...entry] = module.split('/')
   return [name, 'src', ...entry].join('/')
@@ -47,12 +49,12 @@ export function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** What the generator reads and writes in a repository. */
+/** The files that the generator reads and writes in a repository. */
 export class Workspace {
   readonly libraries: readonly Library[]
-  /** The page that says what is covered. */
+  /** The coverage page. */
   readonly coverageFile: string
-  /** Where the published packages are. */
+  /** The folder of the published packages. */
   readonly packagesFolder: string
   readonly digestsFile: string
   readonly #root: string
@@ -72,14 +74,16 @@ export class Workspace {
     }))
   }
 
-  /** @throws Error where a library has no spec: it has what no header tells */
+  /** @throws Error if the library has no spec, because the spec contains facts that no header has */
   readSpec({ name, specFile }: Library): LibrarySpecFile {
     const text = readText(specFile)
     if (text === undefined) throw new Error(`${name}: no spec at ${specFile}`)
     return JSON.parse(text) as LibrarySpecFile
   }
 
-  /** Writes what headers told, and its digest: a spec that says something else did not come from headers. */
+  /**
+   * Writes a spec that was read from headers, and its digest. A spec with another digest was not written from headers.
+   */
   writeSpec({ name, specFile }: Library, spec: LibrarySpecFile): void {
     const text = formatSpec(spec)
     writeText(specFile, text)
@@ -88,7 +92,7 @@ export class Workspace {
     writeText(this.digestsFile, lines.sort().join(''))
   }
 
-  /** Digest of each spec as it was last written from headers. */
+  /** The digest of each spec when it was last written from headers. */
   readDigests(): [library: string, digest: string][] {
     const lines = (readText(this.digestsFile) ?? '').split('\n').filter((line) => line !== '')
     return lines.map((line) => line.split(' ') as [string, string])
@@ -98,16 +102,14 @@ export class Workspace {
     return `${this.#root}/tooling/bindgen/abi/${file}.symbols.txt`
   }
 
-  /** What a real library exports, from the lists in `abi`. */
+  /** The exports of a real library, from the lists in `abi`. */
   readSymbols(exports: ExportsSpec): Set<string> {
     return new Set((readText(this.symbolsFile(exports)) ?? '').split('\n').filter((line) => line !== ''))
   }
 
-  /**
-   * The names in the sources of the software device and of its tests, and the functions of the driver that it defines.
-   */
+  /** The names in the sources of the software device and its tests, and the driver functions that it defines. */
   readSoftwareDevice(): { readonly names: ReadonlySet<string>; readonly defined: ReadonlySet<string> } {
-    // The sweep's corner cases are compiled against these headers where there is no toolkit.
+    // On machines without the toolkit, the sweep's corner cases are compiled against these headers.
     const folders = [
       'packages/sim/native',
       'packages/sim/test',
@@ -121,7 +123,7 @@ export class Workspace {
       .filter((file) => /\.(cc|h|txt)$/.test(file) && !file.endsWith('.gen.h'))
       .map((file) => ({ file, text: readText(file) ?? '' }))
     const cuda = sources.filter(({ file }) => /\/native\/cuda(rt)?\/.*\.cc$/.test(file))
-    // A definition, or a macro that makes one, begins its line.
+    // A definition, or a macro that expands to one, is at the start of a line.
     const definitions = cuda.flatMap(({ text }) => [
       ...text.matchAll(/^\w[\w ]*(?:[ (]|\* ?)(cu(?:da)?[A-Z]\w*)[(,]/gm),
     ])

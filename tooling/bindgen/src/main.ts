@@ -19,11 +19,11 @@ import { formatSpec } from './spec/write.js'
 
 interface Outcome {
   differences: string[]
-  /** why the headers could not be compared */
+  /** the reason why the headers were not compared */
   skipped?: string
 }
 
-/** Why the headers of a library cannot be read, or undefined when they can. */
+/** The reason why the headers of a library cannot be read, or undefined. */
 function obstacle(library: Library, headers: HeaderLocations, options: Options): string | undefined {
   if (options.fromSpec) return 'asked to leave the spec as it is'
   const missing = library.missing(headers)
@@ -66,7 +66,7 @@ function processLibrary(workspace: Workspace, library: Library, headers: HeaderL
   return { differences, ...(skipped === undefined ? {} : { skipped }) }
 }
 
-/** Writes or compares the page about all libraries, from the specs as they are committed. False when it differs. */
+/** Writes or compares the coverage page, from the committed specs. Returns false if it differs. */
 function processCoverage(workspace: Workspace, check: boolean): boolean {
   const { coverageFile, libraries } = workspace
   const specs = libraries.map((library) => workspace.readSpec(library))
@@ -85,8 +85,8 @@ function processCoverage(workspace: Workspace, check: boolean): boolean {
 }
 
 /**
- * Writes or compares what is made of several specs and records: the tables of what libcuda and libcudart both have, the
- * headers of the software device, and the libraries that the doctor looks for. False when one differs.
+ * Writes or compares the files that depend on several specs and records: the tables of functions in both libcuda and
+ * libcudart, the headers of the software device, and the libraries of the doctor. Returns false if one differs.
  */
 function processShared(workspace: Workspace, check: boolean): boolean {
   const specs = workspace.libraries.map((library) => workspace.readSpec(library))
@@ -118,7 +118,7 @@ function processShared(workspace: Workspace, check: boolean): boolean {
   return isSame
 }
 
-/** Adds a version to the specs of the libraries of a product. */
+/** Adds a version to the specs of a product's libraries. */
 function add(workspace: Workspace, text: string, options: Options): number {
   if (options.headers === undefined) throw new Error('--add needs --headers FOLDER')
   const { product, version } = readAddition(text)
@@ -172,7 +172,7 @@ function main(): number {
       console.log(`${library.name}: ${skipped === undefined ? 'spec equals headers, ' : ''}sources equal spec`)
     }
   }
-  // The page is of all libraries: a check of some does not look at it.
+  // The page covers all libraries, so a check of a selection skips it.
   if ((!options.check || options.only.length === 0) && !processCoverage(workspace, options.check)) failed = true
   if ((!options.check || options.only.length === 0) && !processShared(workspace, options.check)) failed = true
   return failed ? 1 : 0

@@ -6,21 +6,21 @@ export interface Options {
   allowMissingHeaders: boolean
   fromSpec: boolean
   cudaHome?: string
-  /** folders of headers, by product */
+  /** header folders, by product */
   includes: Partial<Record<Product, string>>
   headerVersion?: string
-  /** names of the libraries to look at; all when empty */
+  /** the libraries to process; all if empty */
   only: string[]
-  /** a version to add to a spec, as in `cuda=13.1` */
+  /** a version to add to a spec, such as `cuda=13.1` */
   add?: string
   headers?: string
-  /** files of libraries of the added version */
+  /** library files of the added version */
   libraries: string[]
   root?: string
   help: boolean
 }
 
-/** Products whose headers have an option of their own: those of CUDA are in the toolkit. */
+/** Products with a header option of their own. Other headers are part of the CUDA toolkit. */
 const products = libraries.filter(({ headers }) => headers.product !== 'cuda')
 
 const includeOptions = products.map(({ headers: { product, main, variables }, places }) => {

@@ -17,7 +17,7 @@ import { noCompiler } from './proof.js'
 
 const scratch = scratchFolder()
 
-/** Changes of one header: each pattern fits once. */
+/** Changes of one header. Each pattern must match exactly once. */
 type Edits = Readonly<Record<string, readonly (readonly [pattern: RegExp, replacement: string])[]>>
 
 interface Doctored {
@@ -26,15 +26,15 @@ interface Doctored {
   readonly edits: Edits
   readonly added: string
   readonly enumerator: readonly [enumeration: string, member: string]
-  /** the struct that has a member `doctored` more */
+  /** the struct that gets an additional member `doctored` */
   readonly grown?: string
-  /** what must be printed as not known */
+  /** problems that must be printed as unknown */
   readonly unknown: readonly RegExp[]
 }
 
 const cudaVersion = [/(#define CUDA(?:RT)?_VERSION) +13000/, '$1 13010'] as const
 
-// One function, one enumerator and one member of a struct more than the real headers have.
+// One function, one enumerator and one struct member in addition to the real headers.
 const doctored: Readonly<Record<LibraryName, Doctored>> = {
   driver: {
     version: 'cuda=13.1',
@@ -161,7 +161,7 @@ const doctored: Readonly<Record<LibraryName, Doctored>> = {
   },
 }
 
-/** Headers like the real ones but for some edits. What is not edited is a link, or a copy beside what is. */
+/** A copy of the real headers with some edits. Unedited files are links, or copies next to edited files. */
 function doctor(name: string, real: string, edits: Edits): string {
   const folder = join(scratch, name, 'include')
   mkdirSync(folder, { recursive: true })
@@ -182,7 +182,7 @@ function doctor(name: string, real: string, edits: Edits): string {
   return folder
 }
 
-/** A copy of what the generator reads of the repository. */
+/** A copy of the files that the generator reads in the repository. */
 function copyOfRepository(name: string): { root: string; copy: Workspace } {
   const place = join(scratch, name, 'repository')
   for (const part of ['spec', 'abi'])
@@ -211,7 +211,7 @@ describe.for(Object.entries(doctored) as [LibraryName, Doctored][])('later heade
     const library = copy.libraries.find((each) => each.name === name) as Library
     const [known, after] = [readSpec(name), copy.readSpec(library)]
     expect(after.headerVersion).toBe(later.since)
-    // What is new is of the version, and nothing else has another one.
+    // New functions get the added version. No other function changes its version.
     const dates = ({ functions }: LibrarySpecFile) => functions.map(({ name: each, since }) => `${each} ${since}`)
     expect(dates(after).filter((entry) => !dates(known).includes(entry))).toEqual([`${later.added} ${later.since}`])
     expect(after.functions).toHaveLength(known.functions.length + 1)
@@ -227,7 +227,7 @@ describe.for(Object.entries(doctored) as [LibraryName, Doctored][])('later heade
     expect(output).toMatch(new RegExp(`new enumerators: ${enumeration}\\.${member}\n`))
     for (const pattern of later.unknown) expect(output).toMatch(pattern)
 
-    // Sources, page and spec fit each other, and what was settled stays settled.
+    // Sources, page and spec agree, and earlier decisions stay.
     expect(compareFolder(library.generatedFolder, emitLibrary(after))).toEqual([])
     expect(readFileSync(copy.coverageFile, 'utf8')).toContain(
       `| newer than ${after.exports.title} | 1 | \`${later.added}\``,
@@ -236,7 +236,7 @@ describe.for(Object.entries(doctored) as [LibraryName, Doctored][])('later heade
     const again = bindgen('--check', '--only', name, '--root', place, ...include)
     expect(again.output).toBe(`${name}: spec equals headers, sources equal spec\n`)
 
-    // Headers of another version than the one named are refused.
+    // Headers of a version other than the named one are refused.
     const other = bindgen('--add', later.version.replace(/\d+$/, '99'), '--headers', folder, '--root', place)
     expect([other.status, other.output]).toEqual([
       2,

@@ -7,7 +7,7 @@ import type { FieldSpec, FieldType, StructSpec } from '../src/spec/types.js'
 import { root } from './environment.js'
 import { specs } from './proof.js'
 
-// Every field of every struct refuses what C could not hold, with the names of the struct and the field.
+// Every field of every struct refuses values that C cannot hold, with the names of the struct and the field.
 
 const objects = [{}, new Date(0), Symbol('s'), () => 0]
 
@@ -15,7 +15,7 @@ function badNumbers(low: number, high: number): unknown[] {
   return [...objects, [], null, '1', true, 1n, 1.5, Number.NaN, Infinity, low - 1, high + 1]
 }
 
-/** Values that one element of a kind must refuse. */
+/** Values that an element of this kind must refuse. */
 function badElements(type: FieldType): unknown[] {
   switch (type.kind) {
     case 'struct':
@@ -47,13 +47,13 @@ function badElements(type: FieldType): unknown[] {
 
 function badValues({ type, count }: FieldSpec): unknown[] {
   if (count === undefined) return badElements(type)
-  // Bytes are 0 … 255, whatever C calls them.
+  // Bytes are 0 … 255, even if C calls them signed.
   const element: FieldType = type.kind === 'i8' ? { kind: 'u8' } : type
   const tooLong = Array.from({ length: count + 1 }, () => undefined)
   return [5, 5n, 'text', null, true, () => 0, tooLong, ...badElements(element).map((bad) => [bad])]
 }
 
-/** What is wrong with how a codec takes bad values of a field. */
+/** Describes how a codec mishandles bad values of a field. */
 function complaints(codec: Codec, entry: StructSpec, field: FieldSpec): string[] {
   const named =
     field.type.kind === 'struct' ? [`${entry.name}.${field.name}`, field.type.type] : [`${entry.name}.${field.name}`]
@@ -84,7 +84,7 @@ function complaints(codec: Codec, entry: StructSpec, field: FieldSpec): string[]
   })
 }
 
-/** What is wrong with how a codec takes memory that the struct does not fit in. */
+/** Describes how a codec mishandles memory that is too small for the struct. */
 function memoryComplaints(codec: Codec): string[] {
   const places: [ArrayBufferView | ArrayBuffer, number | undefined][] = [
     [new Uint8Array(codec.size - 1), undefined],

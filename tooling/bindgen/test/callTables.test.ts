@@ -19,7 +19,7 @@ function specOf(library: LibrarySpecFile, name: string): FunctionSpec {
   return library.functions.find((entry) => entry.name === name) as FunctionSpec
 }
 
-/** The spec with one function changed. */
+/** The spec, with one function changed. */
 function withChange(library: LibrarySpecFile, name: string, change: Partial<FunctionSpec>): LibrarySpecFile {
   const functions = library.functions.map((entry) => (entry.name === name ? { ...entry, ...change } : entry))
   return { ...library, functions }
@@ -41,7 +41,7 @@ describe('a pair of driver and runtime functions', () => {
     }
   })
 
-  // Anew and in other words than the emitter has: what a value of each kind takes in the argument block.
+  // The slot format of each kind of value, written independently of the emitter.
   const slots: Readonly<Record<string, string>> = {
     handle: '64 bits',
     deviceptr: '64 bits',
@@ -127,7 +127,7 @@ describe('nameOf', () => {
     test.each([...new Set(named.map((key) => library.nameOf(key)))])('%s is exported by the real library', (api) => {
       const found = specOf(spec, api)
       expect(found?.name).toBe(api)
-      // Newer than the library of the list, or of another library of that platform.
+      // The function is newer than the listed library, or belongs to another library of that platform.
       if (found.since > spec.exports.version || found.reason !== undefined) return
       expect([...exported]).toContain(found.symbol)
     })

@@ -7,7 +7,7 @@ import { compiledOnce, stateOf } from '../src/proof/compiled.js'
 const folder = scratchFolder()
 const file = join(folder, 'out')
 
-/** What stands in the file after it was asked for. */
+/** The content of the file after the call. */
 async function ask(ingredients: string[], made: string): Promise<string> {
   await compiledOnce(ingredients, file, async () => writeFileSync(file, made))
   return readFileSync(file, 'utf8')

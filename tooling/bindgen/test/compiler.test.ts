@@ -11,7 +11,7 @@ import {
   runCxx,
 } from './environment.js'
 
-// The generator asks clang, in C. Here g++ is asked, in C++, and answers from the same headers by itself.
+// The generator uses clang in C. This test independently asks g++ in C++ about the same headers.
 
 function measuredLayouts(
   spec: LibrarySpecFile,
@@ -64,7 +64,7 @@ ${lines.join('\n')}
   )
 }
 
-/** What `kindOf` may say of a field. A handle is a pointer or a number. */
+/** The possible answers of `kindOf` for a field. A handle is a pointer or a number. */
 function kindsOf({ kind }: StructSpec['fields'][number]['type']): readonly number[] {
   if (kind === 'handle') return [2, 5]
   const named: Readonly<Record<string, number>> = { bool: 0, deviceptr: 2, enum: 4, pointer: 5, callback: 5, struct: 6 }
@@ -75,14 +75,12 @@ function signatureOf({ resultCtype, parameters }: FunctionSpec): string {
   return `${resultCtype} (*)(${parameters.map(({ ctype }) => ctype).join(', ')})`
 }
 
-/** A check that a name of a C++ program has the type of a prototype of the spec. */
+/** A C++ check that a function has the type of its prototype in the spec. */
 function prototype(entry: FunctionSpec, type = typeOf(entry)): string {
   return `static_assert(std::is_same<${type}, ${signatureOf(entry)}>::value, "${entry.symbol}");`
 }
 
-/**
- * C++ has functions of the same name for kernels; a static_cast picks one, and none where the types are not the same.
- */
+/** C++ has overloads of these functions for kernels. A static_cast selects one, and fails if the types differ. */
 function typeOf(entry: FunctionSpec): string {
   return entry.name.startsWith('ncclTeam')
     ? `decltype(static_cast<${signatureOf(entry)}>(&${entry.name}))`

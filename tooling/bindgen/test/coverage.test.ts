@@ -15,10 +15,10 @@ import {
   readSpec,
 } from './environment.js'
 
-/** As many as a small header has; the others have more than fifty. */
+/** The number of functions in a small header. Other headers have more than fifty. */
 const fewest: Partial<Record<LibraryName, number>> = { nvrtc: 24, nvjitlink: 16 }
 
-/** Functions that the headers of a library declare, read from their text: another way than the generator's. */
+/** The functions that a library's headers declare, read from their text. Independent of the generator. */
 function declaredFunctions(name: LibraryName): Set<string> {
   if (name === 'nvshmem') return declaredByNvshmem()
   const pattern = {
@@ -31,7 +31,7 @@ function declaredFunctions(name: LibraryName): Set<string> {
   const declared = new Set<string>()
   for (const file of readSpec(name).headers) {
     const text = headerText(name, file).replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
-    // What only device code sees, templates of C++ and what is declared again for the library's own sources is not its
+    // Code for devices, C++ templates and repeated declarations for the library's own sources are not part of the
     // interface.
     const hidden = {
       runtime: /#if defined\((?:__CUDACC__|__CUDA_API_VERSION_INTERNAL)\)\n/,
@@ -44,8 +44,8 @@ function declaredFunctions(name: LibraryName): Set<string> {
 }
 
 /**
- * NVSHMEM's headers repeat macros over types, so g++'s preprocessor is asked. Why the host library lacks some of what
- * they declare is told, and checked, in nvshmem.test.ts.
+ * NVSHMEM's headers repeat macros over types, so g++'s preprocessor expands them. nvshmem.test.ts checks why the host
+ * library lacks some of the declared functions.
  */
 function declaredByNvshmem(): Set<string> {
   const exported = readExported('nvshmem')

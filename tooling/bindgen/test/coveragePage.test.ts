@@ -21,7 +21,7 @@ test('docs/coverage.md equals the output of the committed specs', () => {
 test.each(libraryNames)('%s: every exported symbol is bound or listed exactly once', (name) => {
   const coverage = coverageOf(readSpec(name))
   const symbols = readExported(name)
-  // The list of NCCL leaves out the names for profilers, which the spec counts.
+  // NCCL's list omits the names for profilers, which the spec counts.
   const listed = name === 'nccl' ? symbols.size + coverage.unboundSymbols : symbols.size
   expect(coverage.exportedSymbols).toBe(listed)
   expect(coverage.boundSymbols + coverage.unboundSymbols).toBe(coverage.exportedSymbols)

@@ -31,12 +31,12 @@ export function readSpec(name: LibraryName): LibrarySpecFile {
   return workspace.readSpec(libraryOf(name))
 }
 
-/** What the real library exports that the spec was compared with. */
+/** The exports of the real library that the spec was compared with. */
 export function readExported(name: LibraryName): Set<string> {
   return workspace.readSymbols(readSpec(name).exports)
 }
 
-/** Why a test that needs the headers of a library cannot run, or undefined. */
+/** The reason why a test that needs the headers of a library cannot run, or undefined. */
 export function noHeaders(name: LibraryName): string | undefined {
   const product = productOf(name)
   if (headers.cuda === undefined) return 'no cuda.h: set CUDA_HOME to a toolkit'
@@ -46,7 +46,7 @@ export function noHeaders(name: LibraryName): string | undefined {
   return `no ${mainHeaders[product]}: set ${where}`
 }
 
-/** Why headers of the committed spec's version are not at hand, or undefined. */
+/** The reason why there are no headers of the committed spec's version, or undefined. */
 export function noMatchingHeaders(name: LibraryName): string | undefined {
   const missing = noHeaders(name)
   if (missing !== undefined) return missing
@@ -68,7 +68,7 @@ export function noClang(): string | undefined {
   return clangVersion() === undefined ? 'no clang' : undefined
 }
 
-/** The includes of a library for a C++ program. */
+/** The includes of each library for a C++ program. */
 export const prelude: Record<LibraryName, string> = {
   driver: driverSource,
   runtime: runtimeSource,
@@ -82,7 +82,7 @@ function includeFlags(): string[] {
   return [standInHeaders, ...folders].filter((entry) => entry !== undefined).map((entry) => `-I${entry}`)
 }
 
-/** A C++ source after g++'s preprocessor. */
+/** Runs g++'s preprocessor on a C++ source. */
 export function preprocessCxx(source: string): string {
   return execFileSync('g++', ['-std=c++17', '-w', '-E', '-P', ...includeFlags(), '-x', 'c++', '-'], {
     input: source,
@@ -96,7 +96,7 @@ export const everyAbiPrelude = `#define __CUDA_API_VERSION_INTERNAL\n${driverSou
 
 const scratch = scratchFolder()
 
-/** Compiles a C++ program against the headers, runs it and returns what it prints. */
+/** Compiles a C++ program against the headers, runs it and returns its output. */
 export function runCxx(source: string, flags: readonly string[] = []): string {
   const file = join(scratch, 'program.cpp')
   const program = join(scratch, 'program')

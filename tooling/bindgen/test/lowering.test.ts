@@ -4,8 +4,8 @@ import type { FunctionSpec, LibrarySpecFile, Lowered } from '../src/spec/types.j
 import { everyAbiPrelude, noMatchingHeaders, prelude, runCxx } from './environment.js'
 import { specs } from './proof.js'
 
-// How the generator carries each C type, against what g++ says of that type: the recorder of the marshalling proof is
-// made from the same kinds, so a kind that is wrong in the spec would be wrong on both sides.
+// Compares how the generator passes each C type with g++'s view of the type. The recorder of the marshalling proof is
+// made from the same kinds, so an error in the spec would be on both sides there.
 
 const classify = `
 #include <cstddef>
@@ -37,11 +37,11 @@ interface Use {
   where: string
   ctype: string
   lowered: Lowered
-  /** bytes that the generator wants behind a pointer */
+  /** bytes that the generator requires behind a pointer */
   pointee: number | undefined
 }
 
-/** Every place where a C type stands in a function. */
+/** All uses of C types in functions. */
 function usesOf(functions: readonly FunctionSpec[]): Use[] {
   return functions.flatMap(({ name, symbol, result, resultCtype, parameters }) => [
     { where: `the result of ${name}`, ctype: resultCtype, lowered: result, pointee: undefined },
@@ -54,7 +54,7 @@ function usesOf(functions: readonly FunctionSpec[]): Use[] {
   ])
 }
 
-/** What g++ must say of a type that is carried so. */
+/** True if g++'s description of a type fits the way it is passed. */
 function isRight({ ctype, lowered }: Use, kind: string, size: number, alignment: number, isText: boolean): boolean {
   switch (lowered.kind) {
     case 'void':
@@ -68,7 +68,7 @@ function isRight({ ctype, lowered }: Use, kind: string, size: number, alignment:
     case 'size':
       return kind === 'unsigned' && size === 8
     case 'integer': {
-      // CUDA's 16-bit floats: classes with one unsigned short, which travels as that.
+      // CUDA's 16-bit floats are classes with one unsigned short, and are passed like it.
       if (kind === 'class' && /\b(half|__nv_bfloat16)\b/.test(ctype)) return size === 2 && lowered.type === 'u16'
       const isSigned = lowered.type.startsWith('i')
       return kind === (isSigned ? 'signed' : 'unsigned') && size * 8 === Number(lowered.type.slice(1))
@@ -88,7 +88,7 @@ function isRight({ ctype, lowered }: Use, kind: string, size: number, alignment:
   }
 }
 
-/** Every use whose type g++ sees otherwise, and how many were asked about. */
+/** All uses that g++ disagrees with, and the number of checked uses. */
 function disagreements(uses: readonly Use[], includes: string): string[] {
   const types = [...new Set(uses.map(({ ctype }) => ctype))]
   const lines = types.map((ctype, row) => `  { using T = ${ctype}; show<T>(${row}); }`)

@@ -4,14 +4,14 @@ import { describe, expect, test } from 'vitest'
 import type { LibrarySpecFile, Lowered, StructSpec } from '../src/spec/types.js'
 import { readSpec, root } from './environment.js'
 
-// abi/libcudart-*.shapes.txt has, from the headers of that release, how each function passes its arguments, and where
-// the members of the records behind them are. A line is `symbol result(arguments)` or `struct name size:
-// member@offset+size`, a member with `=name` where it is a record, `=name*` where it points to one.
+// abi/libcudart-*.shapes.txt describes a release's headers: how each function passes its arguments, and the offsets of
+// record members. A line is `symbol result(arguments)` or `struct name size: member@offset+size`. A member has the
+// suffix `=name` if it is a record, and `=name*` if it points to a record.
 
 interface Member {
   offset: number
   size: number
-  /** the record it is or, with an asterisk, points to */
+  /** the member's record, with an asterisk for a pointer */
   record: string | undefined
 }
 
@@ -56,7 +56,7 @@ const pointeeName = (ctype: string) =>
     .replace(/[\s*]+$/, '')
     .trim()
 
-/** The shapes of a spec, written as the files have them. */
+/** The shapes of a spec, in the format of the files. */
 function shapesOf(spec: LibrarySpecFile): Shapes {
   const record = (name: string): StructSpec | undefined =>
     spec.structs.find((entry) => entry.name === name || entry.aliases.includes(name))
@@ -88,8 +88,8 @@ function shapesOf(spec: LibrarySpecFile): Shapes {
 }
 
 /**
- * Whether memory laid out for one version may be handed to the other, either way: each member that both know is at one
- * place, none is gone, and the newer record is no smaller.
+ * True if memory laid out for one version is valid for the other, in both directions. All members that both know have
+ * equal offsets, no member is gone, and the newer record is not smaller.
  */
 function fits(name: string, older: Shapes, newer: Shapes, seen = new Set<string>()): boolean {
   const [before, after] = [older.records.get(name), newer.records.get(name)]
@@ -101,7 +101,7 @@ function fits(name: string, older: Shapes, newer: Shapes, seen = new Set<string>
     if (member === 'reserved') continue
     if (now?.offset !== offset || now.record !== record) return false
     if (record !== undefined && !fits(record.replace('*', ''), older, newer, seen)) return false
-    // An array of them is walked in steps of their size.
+    // In an array, elements are as far apart as their size.
     if (
       record?.endsWith('*') &&
       older.records.get(record.slice(0, -1))?.size !== newer.records.get(record.slice(0, -1))?.size
@@ -111,15 +111,15 @@ function fits(name: string, older: Shapes, newer: Shapes, seen = new Set<string>
   return true
 }
 
-/** Symbols that the older library exports and that must not be called there with what the newer headers say. */
+/** Exports of the older library that must not be called with the newer headers' signature. */
 function differing(exported: ReadonlySet<string>, older: Shapes, newer: Shapes): string[] {
   return [...newer.functions]
     .filter(([symbol, shape]) => {
       if (!exported.has(symbol)) return false
       const before = older.functions.get(symbol)
-      // Exported for programs that were built long ago: the headers of its own version give the name another symbol.
+      // An export for old programs. The headers of its own version use another symbol for this name.
       if (before === undefined) return true
-      // A pointer to a record that one of the two does not know is a pointer.
+      // A pointer to a record that only one of the two knows counts as a plain pointer.
       const known = (text: string) =>
         text.replace(/(\w+)\*/g, (_, name: string) =>
           older.records.has(name) && newer.records.has(name) ? `${name}*` : 'p',

@@ -7,8 +7,8 @@ import { breakSpec } from '../src/proof/mutations.js'
 import { emitRecorder } from '../src/proof/recorder.js'
 import { noCompiler, runJob, specs } from './proof.js'
 
-// Every function of every library is called through the package that users install, with a native library in the
-// vendor's place that is made from the spec alone and tells what reached it.
+// Calls every function of every library through the package that users install. The native library is made from the
+// spec alone and records the arguments.
 
 const folder = scratchFolder()
 const rows: string[] = []
@@ -16,7 +16,7 @@ const total = { calls: 0, arguments: 0 }
 
 const reason = noCompiler()
 
-/** The first failures, so that a broken generator does not drown the report. */
+/** Only the first failures, so that a broken generator does not flood the report. */
 function failuresOf({ failures }: Report): string[] {
   return failures.slice(0, 20).map((failure) => `${failure.function}, ${failure.what}`)
 }
@@ -69,7 +69,7 @@ describe.each(specs.map((spec) => [spec.library, spec] as const))('marshalling o
     const report = await prove('refusals', 'legacy')
     expect(failuresOf(report)).toEqual([])
     expect(report.functions.toSorted()).toEqual(names)
-    // Each parameter with bad values, and once with a right one.
+    // Each parameter gets bad values, and once a good value.
     expect(report.arguments).toBe(2 * spec.functions.reduce((sum, { parameters }) => sum + parameters.length, 0))
   })
 

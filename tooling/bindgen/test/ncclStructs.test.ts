@@ -53,7 +53,7 @@ describe('the NCCL header compared with the layouts of the spec', () => {
   const unit = { source: ncclSource, includes: [headers.nccl as string, headers.cuda as string] }
   const reason = clangVersion() === undefined ? 'no clang' : noMatchingHeaders('nccl')
   const current = spec.structs.filter(({ name }) => !/_v\d{5}$/.test(name))
-  /** The spec of a time when ncclConfig_t lacked its last field. */
+  /** The spec from before ncclConfig_t got its last field. */
   const shorter = {
     ...spec,
     structs: spec.structs.map((entry) =>

@@ -11,16 +11,16 @@ const byName = new Map(spec.functions.map((entry) => [entry.name, entry]))
 
 const exported = readExported('nvshmem')
 
-/** Every name that the table stands for: families × types, sizes and bytes. */
+/** All names in the table: families × types, sizes and bytes. */
 function tabled({ families: rows = [], typeSets: sets = [] }: LibrarySpecFile): string[] {
   return rows.flatMap(({ patterns }) => patterns.flatMap((row) => expandPattern(row.pattern, row.sets, sets)))
 }
 
-/** The table, the functions outside it and what is not bound, against what the library exports. */
+/** Compares the table, the other functions and the unbound names with the exports of the library. */
 function compare(of: LibrarySpecFile) {
   const single = of.functions.filter(({ family }) => family === undefined).map(({ name }) => name)
   const kept = (of.unbound ?? []).filter((entry) => entry.exported).map(({ symbol }) => symbol)
-  // What came after the library that was listed is not expected there.
+  // Functions newer than the listed library are not expected in the list.
   const late = new Set(of.functions.filter(({ since }) => since > of.exports.version).map(({ name }) => name))
   const all = [...tabled(of), ...single, ...kept].filter((name) => !late.has(name))
   const known = new Set(all)
@@ -31,7 +31,7 @@ function compare(of: LibrarySpecFile) {
   }
 }
 
-/** Names that an entry of the list of what is not bound stands for. */
+/** The names that match an entry in the list of unbound symbols. */
 function namesOf(symbol: string): string[] {
   const columns = [...new Set(typeSets.flatMap(({ types }) => types.map(([name]) => name)))]
   const isSize = (name: string) => /^\d+$/.test(name)
@@ -44,7 +44,7 @@ describe('the table of NVSHMEM families and types', () => {
   test('matches the exports of the library in both directions', () => {
     expect(compare(spec)).toEqual({ twice: [], notExported: [], notTold: [] })
     expect(exported.size).toBeGreaterThanOrEqual(1485)
-    // The table is the rule: what stands outside it is not repeated over types.
+    // Most functions are in the table. The others are not repeated over types.
     expect(tabled(spec).length).toBeGreaterThan(1400)
     expect(spec.functions.filter(({ family }) => family === undefined).length).toBeLessThan(60)
   })
@@ -132,7 +132,7 @@ describe('unbound NVSHMEM functions', () => {
     expect(declared.size).toBeGreaterThan(2500)
     const explained = new Set(unbound.flatMap(({ symbol }) => namesOf(symbol)))
     const missing = [...declared].filter((name) => !byName.has(name) && !explained.has(name))
-    // Calls in the bodies of inline functions look like declarations to this pattern.
+    // This pattern also matches calls in the bodies of inline functions, as if they were declarations.
     expect(missing).toEqual([])
     expect([...byName.keys()].filter((name) => !declared.has(name))).toEqual([])
     for (const replaced of ['nvshmem_init', 'nvshmem_finalize', 'nvshmemx_init_attr', 'nvshmemi_init_thread'])

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { libraries } from '../../libraries/index.mjs'
 
-// What each library is called, and where NVIDIA's packages and the distributions put it. The packages are asked as they
-// were built, with an engine that keeps what they say of their libraries.
+// The names of each library, and its places in NVIDIA's packages and in distributions. The built packages are loaded
+// with an engine that records what they pass to it.
 
 interface Places {
   readonly id: string
@@ -45,8 +45,7 @@ for (const [name = '', ...entry] of entries) {
   await import(pathToFileURL(join(modules, name, 'dist', ...entry, 'index.js')).href)
 }
 
-// The expected values are written out: they are what NVIDIA's packages and the distributions do, not what a record
-// says.
+// The expected values are literals: they follow NVIDIA's packages and the distributions, not the records.
 const system = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64']
 const toolkitFolders = ['lib64', 'targets/x86_64-linux/lib', 'targets/sbsa-linux/lib', 'bin', 'bin/x64']
 const wheelsOf = (name: string) => [

@@ -15,7 +15,7 @@ export const specs: readonly LibrarySpecFile[] = readdirSync(specFolder)
   .filter((file) => file.endsWith('.json'))
   .map((file) => JSON.parse(readFileSync(join(specFolder, file), 'utf8')) as LibrarySpecFile)
 
-/** Why no native library can be made here, or undefined. */
+/** The reason why no native library can be compiled, or undefined. */
 export function noCompiler(): string | undefined {
   if (process.platform !== 'linux') return 'the native library is made for Linux'
   try {
@@ -26,7 +26,7 @@ export function noCompiler(): string | undefined {
   }
 }
 
-/** Runs a job in a Node process of its own. */
+/** Runs a job in a separate Node process. */
 export async function runJob(folder: string, name: string, job: Omit<Job, 'root'>): Promise<Report> {
   if (!existsSync(child)) throw new Error(`${child} is not there: build tooling/bindgen`)
   const location = job.location ?? sysPackages[job.spec.library]

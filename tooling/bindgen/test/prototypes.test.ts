@@ -10,8 +10,8 @@ import { emitRecorder } from '../src/proof/recorder.js'
 import { root } from './environment.js'
 import { noCompiler, runJob } from './proof.js'
 
-// The vendors' functions show the generator some shapes of prototypes. These are the others: results of every kind,
-// structs of odd sizes, floats among integers that overflow the registers.
+// Real libraries only have some shapes of prototypes. These are the others: results of every kind, structs of odd
+// sizes, floats among integers that overflow the registers.
 
 const count = 600
 const spec = randomPrototypes(count, 20)
@@ -19,7 +19,7 @@ const folder = scratchFolder()
 const location = { file: join(folder, 'package/index.js'), environment: 'SHOAL_PROTOTYPES_LIBRARY' }
 let recorder = ''
 
-/** Writes what the generator emits as a package of JavaScript. */
+/** Writes the generator's output as a JavaScript package. */
 function writePackage(): void {
   const home = dirname(location.file)
   mkdirSync(join(folder, 'node_modules/@shoal'), { recursive: true })

@@ -12,7 +12,7 @@ import type { LibrarySpecFile } from '../src/spec/types.js'
 import { everyAbiPrelude, headers, noMatchingHeaders, prelude, root } from './environment.js'
 import { specs } from './proof.js'
 
-// Values go through the codec of each struct to a C++ program that was compiled from the vendor's headers, and back.
+// Passes values through the codec of each struct to a C++ program compiled from the vendor's headers, and back.
 
 const folder = scratchFolder()
 const rows: string[] = []

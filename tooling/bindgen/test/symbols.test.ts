@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { LibrarySpecFile } from '../src/spec/types.js'
 import { libraryNames, readExported, readSpec, root } from './environment.js'
 
-// What the real libraries export; see README.md for where each list comes from.
+// The exports of the real libraries. README.md describes the origin of each list.
 function manifest(file: string): Set<string> {
   const text = readFileSync(join(root, `tooling/bindgen/abi/${file}.symbols.txt`), 'utf8')
   return new Set(text.split('\n').filter((line) => line !== ''))
@@ -40,7 +40,7 @@ const cuda = [
   [10000, 10010, 10020, 11000, 11010, 11020, 11030, 11040, 11050, 11060, 11070, 11080],
   [12000, 12010, 12020, 12030, 12040, 12050, 12060, 12080, 12090, 13000, 13010, 13020, 13030, 13040],
 ].flat()
-// As the libraries count their versions. Those that specs do not name are left out for NCCL and NVSHMEM.
+// In the libraries' numbering. NCCL and NVSHMEM omit versions that the specs do not name.
 const releases: Readonly<Record<string, readonly number[]>> = {
   driver: cuda,
   runtime: cuda,
@@ -105,7 +105,7 @@ describe.each(['driver', 'runtime', 'nvrtc', 'nvjitlink'] as const)('exported sy
 
   test('lack functions marked as missing or as of another platform', () => {
     const gated = spec.functions.filter(({ platform, reason }) => platform === 'win32' || reason !== undefined)
-    // The compilers have the same functions everywhere.
+    // The compiler libraries have the same functions on all platforms.
     expect(gated.length > 0).toBe(!isCompiler)
     expect(gated.filter(({ symbol }) => symbols.has(symbol)).map((entry) => entry.symbol)).toEqual([])
   })

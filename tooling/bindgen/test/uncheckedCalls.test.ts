@@ -21,7 +21,7 @@ test.each(uncheckedCalls)('the package calls each function of $path', ({ path, f
   for (const { name, as = `${name}Unchecked` } of functions) expect(words).toContain(as)
 })
 
-/** The generated function of the driver, from its signature on. */
+/** The driver's generated function, from its signature on. */
 function emitted(call: UncheckedCall): string[] {
   const files = [{ library: 'driver', path: 'file.gen.ts', functions: [call] }] as const
   const text = emitUncheckedCalls(specs, files).get('file.gen.ts') as string

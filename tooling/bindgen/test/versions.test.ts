@@ -8,8 +8,8 @@ import { earlierLibrary, emptyLibrary, laterLibrary } from '../src/proof/version
 import type { FunctionSpec, LibrarySpecFile } from '../src/spec/types.js'
 import { noCompiler, runJob, specs } from './proof.js'
 
-// Every function is called in libraries of other versions, made like the one of the marshalling proof: it must arrive
-// where the version has it as it was generated, and say why not where it does not.
+// Calls every function in libraries of other versions, made like the one of the marshalling proof. A call must arrive
+// if the version has the function as generated, and otherwise throw an error with the reason.
 
 const folder = scratchFolder()
 const reason = noCompiler()
@@ -39,7 +39,7 @@ interface Case {
   readonly perThread?: boolean
 }
 
-/** What was compiled, by its source: the modes of the default stream have the same libraries. */
+/** Compiled libraries, by source: both default-stream modes use the same libraries. */
 const recorders = new Map<string, Promise<string>>()
 
 function recorderOf(library: LibrarySpecFile, name: string): Promise<string> {
@@ -114,7 +114,7 @@ describe.each(cases)('%s with the %s default stream', (library, mode, spec, perT
       [late.name, { ...late, since: version - 1 }],
       [soon.name, { ...soon, since: version + 1 }],
     ])
-    // The library is right; what is expected of it is not.
+    // The library is correct; the expectation is wrong.
     const functions = spec.functions.map((entry) => wrong.get(entry.name) ?? entry)
     const there = earlierLibrary(spec, version)
     const made = { ...there, functions: there.functions.filter(({ name }) => name !== soon.name) }

@@ -1,28 +1,28 @@
 import type { FunctionSpec, LibrarySpecFile, UnboundSpec } from '../spec/types.js'
 
-/** How much of a library is bound and how much is not. */
+/** The bound and unbound parts of a library. */
 export interface Coverage {
   readonly spec: LibrarySpecFile
-  /** Functions bound, each ABI counted. */
+  /** Bound functions; each ABI counts. */
   readonly bound: number
-  /** Of them, those that no header declares. */
+  /** Bound functions that no header declares. */
   readonly undeclared: number
   readonly earlierAbis: number
   readonly windowsAlone: number
   readonly linuxAlone: number
-  /** Of the bound, those that the listed library does not export. */
+  /** Bound functions that the listed library does not export. */
   readonly notExported: readonly FunctionSpec[]
   readonly otherMajors: readonly FunctionSpec[]
-  /** Symbols the library exports, per-thread variants included. */
+  /** Symbols that the library exports, including per-thread variants. */
   readonly exportedSymbols: number
   readonly boundSymbols: number
   readonly unboundSymbols: number
-  /** What headers declare and no binding can be made of, device code included. */
+  /** Declarations in headers that cannot be bound, including device code. */
   readonly declaredUnbound: number
   readonly unbound: readonly UnboundSpec[]
 }
 
-/** @param exported symbols of the library that the spec names in `exports` */
+/** @param exported the exports of the library that the spec names in `exports` */
 export function count(spec: LibrarySpecFile, exported: ReadonlySet<string>): Coverage {
   const { functions, unbound = [] } = spec
   const number = (test: (entry: FunctionSpec) => boolean) => functions.filter(test).length

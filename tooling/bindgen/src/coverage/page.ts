@@ -3,7 +3,7 @@ import { sinceText, versionText } from '../emit/versions.js'
 import type { FunctionSpec, LibrarySpecFile, UnboundSpec } from '../spec/types.js'
 import { type Coverage, sum } from './count.js'
 
-/** The page that says of each library what is bound, since when it is there, and what is not bound and why. */
+/** The coverage page: per library, what is bound and since which version, and what is not bound and why. */
 export function coveragePage(libraries: readonly Coverage[]): string {
   const sections = [introduction, summary(libraries), ...libraries.map(section)]
   return `${sections.join('\n\n')}\n`
@@ -60,7 +60,7 @@ function unboundTable({ unbound }: Coverage): string {
   return `### Not bound\n\n${table(['why', 'symbols', ''], rows)}`
 }
 
-/** Functions that are bound and may refuse for another reason than the age of the library. */
+/** Bound functions that may be unavailable for reasons other than the library's age. */
 function conditions({ spec, otherMajors, notExported }: Coverage): string {
   const { title, version } = spec.exports
   const rows: (readonly [string, string, string])[] = []
@@ -113,7 +113,7 @@ function versions(spec: LibrarySpecFile): string {
   ].join('\n\n')
 }
 
-/** Functions of one family stand together: `nvshmem_{type}_put` × 25. */
+/** Groups the functions of one family: `nvshmem_{type}_put` × 25. */
 function names(spec: LibrarySpecFile, functions: readonly FunctionSpec[]): string {
   const groups = new Map<string, number>()
   for (const entry of functions) {

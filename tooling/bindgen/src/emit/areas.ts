@@ -4,7 +4,7 @@ import { camelCase, isNvshmemName, nvshmemArea, nvshmemEnumFile, nvshmemStructFi
 
 type Library = LibrarySpecFile['library']
 
-/** File for each documentation group. */
+/** The file for each documentation group. */
 const driverGroups: Record<string, string> = {
   CUDA_ERROR: 'device',
   CUDA_INITIALIZE: 'device',
@@ -51,7 +51,7 @@ const driverGroups: Record<string, string> = {
   CUDA_VDPAU: 'graphicsInterfaces',
 }
 
-/** Files of superseded ABIs, by the file of the function that superseded them. */
+/** The file of a superseded ABI, by the file of the function that superseded it. */
 const earlierFiles: Record<string, string> = {
   copy: 'earlierCopy',
   memory: 'earlierMemory',
@@ -106,7 +106,7 @@ const ncclGroups: Record<string, string> = {
   comms: 'communicator',
 }
 
-/** Groups too large for one file are split by what the functions do. */
+/** Large groups are split by the functions' subject. */
 const splits: Record<string, readonly [RegExp, string][]> = {
   memory: [[/^cu(da)?Memcpy|Array/, 'copy']],
   graph: [
@@ -115,14 +115,14 @@ const splits: Record<string, readonly [RegExp, string][]> = {
   ],
 }
 
-/** Files of documentation groups. A library without an entry has a file for each of its groups. */
+/** The files of documentation groups. A library without an entry gets one file per group. */
 const groups: Partial<Record<Library, Record<string, string>>> = {
   driver: driverGroups,
   runtime: runtimeGroups,
   nccl: ncclGroups,
 }
 
-/** Name of the file, without ending, that a function goes into; a group that the tables do not have gets its own. */
+/** The name, without extension, of a function's file. A group that is in no table gets its own file. */
 export function areaOf(library: Library, entry: FunctionSpec): string {
   if (library === 'nvshmem') return nvshmemArea(entry)
   const table = groups[library] ?? {}
@@ -146,7 +146,7 @@ const subjects: readonly [RegExp, string][] = [
   [/mem|multicast|ipc|pointer|access|rdma|location|copy|offset|extent|pos$/i, 'memory'],
 ]
 
-// Few files: each module costs every importer half a millisecond.
+// There are few files, because each module costs every importer half a millisecond.
 const enumFiles: Record<string, string> = {
   attributes: 'status',
   results: 'status',
@@ -169,21 +169,21 @@ function subjectOf(name: string): string {
   return subjects.find(([pattern]) => pattern.test(name))?.[1] ?? 'general'
 }
 
-/** Name of the file, without ending, that an enumeration goes into. */
+/** The name, without extension, of an enumeration's file. */
 export function enumFileOf(name: string): string {
   if (isNvshmemName(name)) return nvshmemEnumFile(name)
   const subject = subjectOf(name)
   return enumFiles[subject] ?? subject
 }
 
-/** Name of the file, without ending, that a struct goes into. */
+/** The name, without extension, of a struct's file. */
 export function structFileOf(name: string): string {
   if (isNvshmemName(name)) return nvshmemStructFile(name)
   const subject = subjectOf(name)
   return structFiles[subject] ?? subject
 }
 
-/** Page of the vendor's manual. */
+/** The function's page in the vendor's manual. */
 export function manualPage(library: Library, entry: FunctionSpec): string | undefined {
   return libraryRecord(library).manual(entry)
 }

@@ -4,21 +4,21 @@ import { renamedPairs, unlikePairs } from '../facts/callPairs.js'
 import type { FunctionSpec, LibrarySpecFile, Lowered, ParameterSpec } from '../spec/types.js'
 import { SourceFile } from './source.js'
 
-/** A function that libcuda and libcudart both have. */
+/** A function that exists in both libcuda and libcudart. */
 export interface CallPair {
-  /** What it is called in the tables: the driver's name without its prefix. */
+  /** The key in the tables: the driver's name without its prefix. */
   readonly key: string
   readonly driver: string
   readonly runtime: string
 }
 
-/** Below `packages`: where the two tables go. */
+/** The paths of both tables, relative to `packages`. */
 export const tableFiles = {
   driver: 'driver/src/core/calls/driverCalls.gen.ts',
   runtime: 'runtime/src/calls/runtimeCalls.gen.ts',
 } as const
 
-/** The functions of libcuda and libcudart that take the same arguments and give a status. */
+/** The functions of libcuda and libcudart that take the same arguments and return a status. */
 export function pairCalls(driver: LibrarySpecFile, runtime: LibrarySpecFile): CallPair[] {
   const byName = new Map<string, FunctionSpec>()
   for (const entry of driver.functions) {
@@ -49,13 +49,13 @@ function areAlike(one: FunctionSpec, other: FunctionSpec): boolean {
   return a.length === b.length && a.every((parameter, index) => fitsSlot(parameter, b[index] as ParameterSpec))
 }
 
-/** Whether both go into the same slot; structures behind a pointer have to be of the same size. */
+/** True if both use the same slot format. Structures behind pointers must have equal sizes. */
 function fitsSlot(one: ParameterSpec, other: ParameterSpec): boolean {
   const [a, b] = [one.pointee?.size, other.pointee?.size]
   return slotOf(one.lowered) === slotOf(other.lowered) && (a === undefined || b === undefined || a === b)
 }
 
-/** How a value gets into the argument block: the same slot may take a handle here and a pointer there. */
+/** The slot format of a value. A handle in one library and a pointer in the other have the same format. */
 function slotOf(lowered: Lowered): string {
   switch (lowered.kind) {
     case 'handle':
@@ -72,8 +72,8 @@ function slotOf(lowered: Lowered): string {
 }
 
 /**
- * The pairs that the sources of safe packages name: as text (`_call('…')`) or as a member of a table. A table of all
- * pairs would take a millisecond and half a megabyte at every import.
+ * The pairs that the sources of the safe packages name, as text (`_call('…')`) or as a member of a table. A table of
+ * all pairs would cost each import a millisecond and half a megabyte.
  */
 export function sharedPairs(pairs: readonly CallPair[], packagesFolder: string): CallPair[] {
   const named = new Set(sourceTexts(packagesFolder).flatMap((text) => text.match(/(?<=['.])[a-z]\w+/g) ?? []))
@@ -90,7 +90,7 @@ function sourceTexts(packagesFolder: string): string[] {
   })
 }
 
-/** The two tables as sources, by their path below `packages`. */
+/** The sources of both tables, keyed by path relative to `packages`. */
 export function emitCallTables(
   driver: LibrarySpecFile,
   runtime: LibrarySpecFile,

@@ -7,7 +7,7 @@ import { sinceText } from './versions.js'
 
 const calls = '@shoal/ffi/calls'
 
-/** Words that cannot be parameter names in TypeScript modules. */
+/** Reserved words, which cannot be parameter names in TypeScript modules. */
 const reserved = new Set([
   'function',
   'export',
@@ -24,13 +24,13 @@ const reserved = new Set([
 ])
 
 interface Marshalling {
-  /** TypeScript type of the parameter */
+  /** the parameter's TypeScript type */
   type: string
-  /** statement that checks the value and writes its slot */
+  /** generates the statement that checks the value and writes its slot */
   put: (slot: string, value: string) => string
 }
 
-/** Writes the functions of a library, one file an area. */
+/** Emits the functions of a library, one file per area. */
 export function emitFunctions(spec: LibrarySpecFile, symbols: SymbolTable): SourceFile[] {
   const files = new Map<string, SourceFile>()
   for (const entry of spec.functions) {
@@ -85,7 +85,7 @@ function emitFunction(file: SourceFile, spec: LibrarySpecFile, symbols: SymbolTa
   )
 }
 
-/** What `lowerCall` is told of a parameter. */
+/** The argument of `lowerCall` that describes a parameter. */
 function shapeOf(symbols: SymbolTable, entry: FunctionSpec, lowered: Lowered): string {
   if (lowered.kind === 'float') return "'float'"
   if (lowered.kind !== 'struct') return "'word'"
@@ -93,7 +93,7 @@ function shapeOf(symbols: SymbolTable, entry: FunctionSpec, lowered: Lowered): s
   return `{ bytes: ${lowered.size} }`
 }
 
-/** The call engine passes structs by value in integer registers; floating-point members would go elsewhere. */
+/** The call engine passes structs by value in integer registers. Floating-point members would need other registers. */
 function requireIntegers(symbols: SymbolTable, entry: FunctionSpec, lowered: Lowered & { kind: 'struct' }): void {
   if (lowered.alignment > 8 || symbols.hasFloats(lowered.type))
     throw new Error(`${entry.name}: ${lowered.type} by value has members that do not go in integer registers`)
@@ -102,7 +102,7 @@ function requireIntegers(symbols: SymbolTable, entry: FunctionSpec, lowered: Low
 interface EmittedResult {
   type: string
   line: string
-  /** type of the bound call */
+  /** type of the bound function */
   call: 'NativeCall' | 'BigNativeCall' | 'StructNativeCall'
 }
 
@@ -125,7 +125,7 @@ function emitResult(
   const { result } = entry
   switch (result.kind) {
     case 'void':
-      // `void` keeps the line from being read as a continuation of the one before.
+      // `void` prevents the line from being parsed as a continuation of the previous line.
       return { type: 'void', line: `void ${bind('bind', "'void'")}`, call: 'NativeCall' }
     case 'enum': {
       const type = symbols.typeName(file, result.type)
@@ -198,7 +198,7 @@ function marshal(file: SourceFile, symbols: SymbolTable, entry: FunctionSpec, pa
   }
 }
 
-/** A pointer whose target has a known size is checked to have that much memory behind it. */
+/** A pointer to a target of known size is checked to have at least that much memory. */
 function marshalPointer(
   file: SourceFile,
   { pointee }: ParameterSpec,
@@ -263,7 +263,7 @@ function describe(lowered: Lowered): string {
   }
 }
 
-/** `T name`, with the name in its place for pointers. */
+/** `T name`. In function pointer types, the name goes inside the parentheses. */
 function declare(ctype: string, name: string): string {
   if (ctype.includes('(*)')) return ctype.replace('(*)', `(*${name})`)
   return ctype.endsWith('*') ? `${ctype}${name}` : `${ctype} ${name}`

@@ -8,7 +8,7 @@ import { emitStructs, placeStructs } from './structs.js'
 import { SymbolTable } from './symbols.js'
 import { emitVersionedStructs } from './versionedStructs.js'
 
-/** Every generated file of a library, path below its `generated` folder to text. */
+/** All generated files of a library: path relative to its `generated` folder → text. */
 export function emitLibrary(spec: LibrarySpecFile): Map<string, string> {
   const symbols = new SymbolTable(spec, placeStructs(spec))
   const files = [

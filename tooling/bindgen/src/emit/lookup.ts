@@ -1,7 +1,7 @@
 import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
 import { SourceFile } from './source.js'
 
-/** Tables that the hand-written library.ts of a package resolves symbols with. */
+/** The tables that a package's hand-written library.ts uses to resolve symbols. */
 export function emitLookup(spec: LibrarySpecFile): SourceFile {
   const file = new SourceFile('lookup.gen.ts')
   if (spec.library === 'driver') emitDriverLookup(file, spec)
@@ -75,7 +75,7 @@ function markers(spec: LibrarySpecFile): FunctionSpec[] {
   return versions.map((version) => plain.find(({ since }) => since === version) as FunctionSpec)
 }
 
-/** A table that is made when the first symbol is resolved: an import reads over it. */
+/** A table that is created when the first symbol is resolved, so that the import does not evaluate it. */
 function lazyTable(about: string, name: string, entries: readonly string[]): string[] {
   const type = 'Readonly<Record<string, string>>'
   return [

@@ -3,7 +3,7 @@ import { enumFileOf } from './areas.js'
 import { SourceFile } from './source.js'
 import { openEnums, type SymbolTable } from './symbols.js'
 
-/** Opaque handles, function addresses and named numbers. */
+/** Opaque handles, function addresses and branded numbers. */
 export function emitHandles(spec: LibrarySpecFile): SourceFile {
   const file = new SourceFile('handles.gen.ts')
   for (const { name, ctype, brand } of [...spec.handles].sort(byName)) {
@@ -59,7 +59,7 @@ function byName(a: { name: string }, b: { name: string }): number {
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0
 }
 
-/** Enumerations as const objects with a type of the same name. */
+/** Enumerations, each as a const object and a type of the same name. */
 export function emitEnums(spec: LibrarySpecFile, symbols: SymbolTable): SourceFile[] {
   const files = new Map<string, SourceFile>()
   for (const entry of spec.enums) {
@@ -88,7 +88,7 @@ function emitEnum(file: SourceFile, symbols: SymbolTable, { name, aliases, membe
   file.add('')
 }
 
-/** Macros that stand for numbers and handles. */
+/** Macros with the value of a number or handle. */
 export function emitConstants(spec: LibrarySpecFile, symbols: SymbolTable): SourceFile {
   const file = new SourceFile('constants.gen.ts')
   for (const constant of spec.constants) file.add(`export const ${constant.name} = ${literal(file, symbols, constant)}`)

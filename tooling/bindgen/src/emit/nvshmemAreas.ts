@@ -1,8 +1,6 @@
 import type { FunctionSpec } from '../spec/types.js'
 
-/**
- * Files of functions, by family where there is one: a family has up to 31 functions, and a file less than 1000 lines.
- */
+/** Files of functions, by family. A family has up to 31 functions, which keeps each file below 1000 lines. */
 const areas: readonly [RegExp, string][] = [
   [/^put_signal_nbi/, 'putSignalNonBlocking'],
   [/^put_signal/, 'putSignal'],
@@ -33,12 +31,12 @@ const pages: Readonly<Record<string, string>> = {
   '': 'session',
 }
 
-/** `stream_memop` and `STREAM_MEMOP` are streamMemop. */
+/** Converts `stream_memop` and `STREAM_MEMOP` to streamMemop. */
 export function camelCase(name: string): string {
   return name.toLowerCase().replace(/_+(\w)/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** Name of the file of a function; a page or family that the tables do not have gets its own. */
+/** The name of a function's file. A page or family that is in no table gets its own file. */
 export function nvshmemArea({ family, group }: FunctionSpec): string {
   if (family === undefined) return pages[group] ?? camelCase(group)
   const plain = family.replace(/_on_stream$/, '')
@@ -49,12 +47,12 @@ export function nvshmemArea({ family, group }: FunctionSpec): string {
   return family.endsWith('_on_stream') ? `${base}OnStream` : base
 }
 
-/** Whether an enumeration or a struct is NVSHMEM's; its headers name a few without a prefix. */
+/** True if an enumeration or struct is from NVSHMEM. A few in its headers have no prefix. */
 export function isNvshmemName(name: string): boolean {
   return /^(nvshmem|gpu_coll_env_params|fcollect_algo_t|rdxn_ops|g_elem_t)/.test(name)
 }
 
-/** Enumerations that programs use; the others describe what the library keeps to itself. */
+/** Enumerations for programs go to one file, those for the library's internals to another. */
 export function nvshmemEnumFile(name: string): string {
   return /^nvshmem(x_|_team_id_t$|i_thread_support$)/.test(name) ? 'status' : 'internals'
 }

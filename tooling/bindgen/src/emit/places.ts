@@ -2,18 +2,18 @@ import { type LibraryName, type LibraryRecord, libraryRecord } from '../../../li
 import type { LibrarySpecFile } from '../spec/types.js'
 import { SourceFile } from './source.js'
 
-/** How a process finds the library, and reads its version, from the library's record. */
+/** The data to find the library and read its version, from the library's record. */
 export function emitPlaces(spec: LibrarySpecFile): SourceFile {
   const record = libraryRecord(spec.library)
   return record.places.resolvesItself ? emitFacts(record) : emitWholeLibrary(record)
 }
 
-/** The module of the library object, from the `generated` folder. */
+/** The module that exports the library object, relative to the `generated` folder. */
 export function libraryModule(id: LibraryName): string {
   return libraryRecord(id).places.resolvesItself ? '../library.js' : 'library.gen.js'
 }
 
-/** The facts alone, for a package that resolves symbols by itself. */
+/** Only the data, for a package that resolves symbols itself. */
 function emitFacts(record: LibraryRecord): SourceFile {
   const file = new SourceFile('places.gen.ts')
   file.useType('@shoal/ffi', 'LibrarySpec')

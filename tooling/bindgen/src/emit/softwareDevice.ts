@@ -1,5 +1,4 @@
-// What the software device has of the specs: C headers of what its sources name, with what that needs, and its entry
-// points.
+// Files for the software device: C headers with everything its sources name, and its entry points.
 import { headerFacts } from '../facts/softwareDevice.js'
 import {
   type CallbackSpec,
@@ -16,7 +15,7 @@ import {
   type StructSpec,
 } from '../spec/types.js'
 
-/** Where the headers are, below `packages`. */
+/** The folder of the headers, relative to `packages`. */
 const headerFolder = 'sim/native/include/shoal'
 
 export const headerFiles: Readonly<Record<DeviceLibraryName, string>> = {
@@ -31,9 +30,7 @@ const generated =
 
 const entryPointsFile = 'sim/native/cuda/entryPoints.gen.h'
 
-/**
- * The headers as sources, by their path below `packages`. `words` are the names in the sources of the software device.
- */
+/** The headers, keyed by path relative to `packages`. `words` are the names in the sources of the software device. */
 export function emitHeaders(specs: readonly LibrarySpecFile[], words: ReadonlySet<string>): Map<string, string> {
   const driver = specs.find(({ library }) => library === 'driver')
   const known = new Set([...(driver?.structs ?? []), ...(driver?.enums ?? [])].map(({ name }) => name))
@@ -64,8 +61,8 @@ const unsupportedFiles = {
 } as const
 
 /**
- * What `cuGetProcAddress` of the software device finds: every ABI, with its version. Those that its sources do not
- * define answer that they are not supported.
+ * The table of `cuGetProcAddress` in the software device: every ABI with its version. ABIs that its sources do not
+ * define return "not supported".
  */
 export function emitEntryPoints({ functions }: LibrarySpecFile, defined: ReadonlySet<string>): Map<string, string> {
   const rows = functions.filter(isOfLinux).map(({ lookup, since, symbol, perThreadSymbol, perThreadSince = since }) => {
@@ -78,10 +75,7 @@ export function emitEntryPoints({ functions }: LibrarySpecFile, defined: Readonl
   return new Map([[entryPointsFile, `${[generated, ...rows].join('\n')}\n`]])
 }
 
-/**
- * The symbols of a library that the sources of the software device do not define. One body answers under all these
- * names.
- */
+/** The symbols of a library that the software device does not define. One function body serves all these names. */
 export function emitUnsupported(
   { functions }: LibrarySpecFile,
   library: keyof typeof unsupportedFiles,
@@ -101,10 +95,7 @@ class CHeader {
   readonly #elsewhere: ReadonlySet<string>
   readonly #same: Readonly<Record<string, string>>
   readonly #byName = new Map<string, EnumSpec | StructSpec | HandleSpec | ScalarSpec | CallbackSpec>()
-  /**
-   * The types that have been written, and the text: enumerations and structs in the order in which they need each
-   * other.
-   */
+  /** The emitted types, and their text. Enumerations and structs are in dependency order. */
   readonly #written = new Set<string>()
   readonly #declared = new Set<string>()
   readonly #types: string[] = []
@@ -142,7 +133,7 @@ class CHeader {
     return `${[generated, '', ...this.#types, ...macros, ...this.#initializers(), ...this.#typeLists(), ...prototypes].join('\n')}\n`
   }
 
-  /** A declaration of `name`, after the types that it needs. */
+  /** Declares `name`, and first emits the types that the declaration needs. */
   #declare(ctype: string, name: string): string {
     const plain = ctype
       .replace(/\b(?:struct|enum|union) (\w+)/g, (whole, word) => (this.#byName.has(word) ? word : whole))
@@ -157,7 +148,7 @@ class CHeader {
     return `${element.trimEnd()}${element.endsWith('*') ? '' : ' '}${name}${lengths}`
   }
 
-  /** A struct that only pointers need may come later, or not at all. */
+  /** A struct that only pointers refer to may be defined later, or not at all. */
   #forward(name: string): void {
     const type = this.#byName.get(name)
     const mayWait = type !== undefined && 'fields' in type && !this.#elsewhere.has(type.name) && !(name in this.#same)
@@ -188,7 +179,7 @@ class CHeader {
     else this.#types.push(`typedef ${this.#declare('type' in type ? integers[type.type] : type.ctype, type.name)};`)
   }
 
-  // With a fixed type any number may be passed where an enumeration is expected.
+  // A fixed underlying type makes it legal to pass any number as the enumeration.
   #enumeration(type: EnumSpec): void {
     const { name, signed, members } = type
     const isNumber = headerFacts[this.#spec.library].numbers.includes(name)
@@ -223,7 +214,7 @@ class CHeader {
     return this.#declare(ctype, name)
   }
 
-  /** Macros that list the types, or sizes in bits, of the header: `MACRO(X)` is `X(name, type) …`. */
+  /** Macros that list the types, or sizes in bits, of the header: `MACRO(X)` expands to `X(name, type) …`. */
   #typeLists(): string[] {
     return (this.#spec.typeSets ?? []).map(({ name: set, types }) => {
       const rows = types.map(
@@ -254,7 +245,7 @@ class CHeader {
   }
 }
 
-/** The fields, those together that share memory: members of a union without a name. */
+/** Groups the fields that share memory: the members of an anonymous union. */
 function overlapping(fields: readonly FieldSpec[]): FieldSpec[][] {
   const groups: FieldSpec[][] = []
   let end = 0

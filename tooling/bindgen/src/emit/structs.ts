@@ -4,8 +4,8 @@ import { SourceFile } from './source.js'
 import type { SymbolTable } from './symbols.js'
 
 /**
- * Which file each struct goes into: by subject, a nested struct with the one that holds it. Files whose structs need
- * each other are joined, so that no two files import each other.
+ * Assigns each struct to a file, by subject; a nested struct goes to the file of its outer struct. Files whose structs
+ * need each other are merged, because two files must not import each other.
  */
 export function placeStructs(spec: LibrarySpecFile): Map<string, string> {
   const byName = new Map(spec.structs.map((entry) => [entry.name, entry]))
@@ -57,7 +57,7 @@ function dependencies(entry: StructSpec): string[] {
   return entry.fields.flatMap(({ type }) => (type.kind === 'struct' ? [type.type] : []))
 }
 
-/** Codecs of structs and unions, one file a subject, each after those it needs. */
+/** Codecs of structs and unions, one file per subject, in dependency order. */
 export function emitStructs(spec: LibrarySpecFile, symbols: SymbolTable): SourceFile[] {
   const byName = new Map(spec.structs.map((entry) => [entry.name, entry]))
   const files = new Map<string, SourceFile>()
@@ -124,7 +124,7 @@ function fieldKind(file: SourceFile, symbols: SymbolTable, type: FieldType): str
   }
 }
 
-// Handles in structs are bare bigints, so that what was read can be handed on and written without casts.
+// Handles in structs are plain bigints, so that a value that was read can be passed on and written without casts.
 function fieldType(file: SourceFile, symbols: SymbolTable, { type, count }: FieldSpec): string {
   if (count !== undefined && (type.kind === 'i8' || type.kind === 'u8')) return 'Uint8Array'
   const element = elementType(file, symbols, type)

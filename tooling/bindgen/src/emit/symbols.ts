@@ -2,10 +2,10 @@ import type { LibrarySpecFile, StructSpec } from '../spec/types.js'
 import { enumFileOf } from './areas.js'
 import type { SourceFile } from './source.js'
 
-/** Enumerations whose values go beyond the names in the header: user-made operators. */
+/** Enumerations with values that the header does not name: operators created by the program. */
 export const openEnums: ReadonlySet<string> = new Set(['ncclRedOp_t'])
 
-/** Knows in which generated file each name is declared. */
+/** Maps each name to the generated file that declares it. */
 export class SymbolTable {
   readonly libraryVariable: string
   readonly #files = new Map<string, string>()
@@ -23,19 +23,19 @@ export class SymbolTable {
     for (const [name, file] of structFiles) this.#files.set(name, file)
   }
 
-  /** Imports the type of a generated name into a file. */
+  /** Imports a generated type into a file. */
   typeName(file: SourceFile, name: string): string {
     const path = this.#locate(name)
     return path === file.path ? name : file.useType(relative(file.path, path), name)
   }
 
-  /** Imports the value of a generated name into a file. */
+  /** Imports a generated value into a file. */
   valueName(file: SourceFile, name: string): string {
     const path = this.#locate(name)
     return path === file.path ? name : file.use(relative(file.path, path), name)
   }
 
-  /** Whether a struct has a floating-point member, at any depth. */
+  /** True if a struct has a floating-point member, at any depth. */
   hasFloats(name: string): boolean {
     const entry = this.#structs.get(name)
     if (entry === undefined) throw new Error(`the struct ${name} is used but declared nowhere in the spec`)

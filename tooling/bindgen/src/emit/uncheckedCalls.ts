@@ -5,7 +5,7 @@ import { SourceFile } from './source.js'
 
 const calls = '@shoal/ffi/calls'
 
-/** The functions that hot paths call without checks, as sources by their path below `packages`. */
+/** The functions for hot paths, which call without checks: sources keyed by path relative to `packages`. */
 export function emitUncheckedCalls(
   specs: readonly LibrarySpecFile[],
   files: readonly UncheckedFile[] = uncheckedCalls,
@@ -77,7 +77,7 @@ function emitCall(file: SourceFile, library: string, entry: FunctionSpec, call: 
   )
 }
 
-/** The type of each field of an object, which may be an object. */
+/** The types of an object's fields; a field may be an object itself. */
 interface Fields {
   [field: string]: Fields | string
 }
@@ -94,7 +94,7 @@ function typeOf(fields: Fields | string): string {
     .join('; ')} }`
 }
 
-/** The arguments that carry a parameter, and the statements that write its slot. */
+/** The arguments for a parameter, and the statements that write its slot. */
 function writer(
   file: SourceFile,
   form: Form,
@@ -118,7 +118,7 @@ function writer(
     case 'bigint':
       return { types: { [name]: 'bigint' }, writes: [`${file.use(calls, 'slots64')}[${index}] = ${name}`] }
     case 'number':
-      // C does not look at the upper half.
+      // C ignores the upper half.
       return { types: { [name]: 'number' }, writes: [`slots[${2 * index}] = ${name}`] }
     default:
       return { types: {}, writes: halves(String(form), '0') }

@@ -2,7 +2,7 @@ import type { LibrarySpecFile } from '../spec/types.js'
 import { SourceFile } from './source.js'
 import type { SymbolTable } from './symbols.js'
 
-/** Layouts and initial values of structs that grew, for the hand-written code that makes one for a version. */
+/** Layouts and initial values of structs that grew, for hand-written code that creates them for a version. */
 export function emitVersionedStructs(spec: LibrarySpecFile, symbols: SymbolTable): SourceFile {
   const file = new SourceFile('versionedStructs.gen.ts')
   for (const { struct, initializer, initial, runs } of spec.versionedStructs ?? []) {

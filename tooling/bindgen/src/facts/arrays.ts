@@ -1,27 +1,27 @@
 import type { History } from '../spec/history.js'
 import type { ParameterSpec } from '../spec/types.js'
 
-/** A parameter that says how many elements other parameters have. */
+/** Names of parameters that count the elements of other parameters. */
 const countName =
   /^(p?[nN]um(Options|JitOptions|LibraryOptions|Params|Attributes|Attrs|Dependencies|DependentNodes|Edges|Nodes|RootNodes|Ops|ExtSems|Kernels|Functions|Devices|PrefetchLocs|elems)|count|cudaDeviceCount|nbGroups|nbResources|len|ndev|nId|nDesc|excludeRanksCount|numHeaders|tensorRank|nelems?|nreduce|numelems)$/
 
-/** Parameters with as many elements as a count beside them says. */
+/** Names of parameters whose number of elements is in a count parameter. */
 const elementsName =
   /^(p?(dependencies|dependentNodes|rootNodes|nodes)|from|to|edgeData|dependencyData|(jit|library)?[oO]ptions?(Values)?|attributes|attrs|attrs?Idxs|data|dataSizes|sizes|dptrs|dsts|srcs|prefetchLocs|prefetchLocIdxs|opList|params?Array|extSemArray|mapInfoList|launchParamsList|resources|kernels|functions|operations|capabilities|pCudaDevices|globalDim|globalStrides|boxDim|elementStrides|pixelBox(Lower|Upper)Corner|device_arr|devlist|commIds|excludeRanksList|signalDescs|descList|headers|includeNames|dest|source|ivars|indices|status|cmp_values|src|dst|cmp_value)$/i
 
-/** Parameters with one element, whatever is counted beside them. */
+/** Names of parameters with one element, even next to a count parameter. */
 const singleName =
   /^(ph?Graph(Node|Exec|_out)?|graph_out|nodeParams|p?(copy|memset|mem|kernel|host|node)?Params|library|module|stateOut|pctx|phDesc|(new)?comm|config|uniqueId|prog|handle|errorIndex|failIdx|captureStatus_out|id_out|dependencies_out|edgeData_out|location|prop|input|remaining|pHandle|p\w*ArrayDesc|sig_addr|pCudaDeviceCount|pGraphNode|phErrorNode|numBlocks|size|tensorMap)$/i
 
-/** Parameters that the rules for names get wrong. */
+/** Exceptions to the rules for names. */
 const settled: Readonly<Record<string, boolean>> = {
   'cuMemSetAccess.desc': true,
   'cuMemPoolSetAccess.map': true,
   'cuDevSmResourceSplitByCount.result': true,
   'ncclCommInitAll.comm': true,
-  // As many as nvrtcGetNumSupportedArchs says.
+  // nvrtcGetNumSupportedArchs returns the number of elements.
   'nvrtcGetSupportedArchs.supportedArchs': true,
-  // As many as the kernel has parameters, which no argument says.
+  // One element per kernel parameter; no argument has this number.
   'cuLaunchKernel.kernelParams': true,
   'cuLaunchKernel.extra': true,
   'cuLaunchKernelEx.kernelParams': true,
@@ -33,8 +33,9 @@ const settled: Readonly<Record<string, boolean>> = {
 }
 
 /**
- * Whether a pointer parameter has as many elements as another argument says, and so perhaps none. C does not tell, so
- * names do. A name in a function with a count that no rule knows is taken for an array, which refuses least.
+ * True if another argument has the number of elements behind a pointer parameter, which may then be zero. C types do
+ * not show this, so the names decide. If no rule knows the name and the function has a count, the parameter counts as
+ * an array, because that refuses the fewest calls.
  */
 export function isArray(
   functionName: string,
@@ -51,17 +52,17 @@ export function isArray(
   return history.guess(functionName, problem, true)
 }
 
-/** Structs with a size field, with their size in the first version: the least memory that is accepted. */
+/** Structs with a size field, and their size in the first version. Less memory is refused. */
 export const firstSizes: Readonly<Record<string, number>> = {
   // NCCL 2.14: size, magic, version and blocking.
   ncclConfig_t: 24,
-  // NCCL 2.29.2, up to a ginType of one byte.
+  // NCCL 2.29.2: up to and including ginType, which has one byte.
   ncclCommProperties: 40,
-  // NCCL 2.28.3, without size and version.
+  // NCCL 2.28.3: without size and version.
   ncclDevCommRequirements: 24,
 }
 
-/** Memory of a fixed length that C's type does not show, in bytes. */
+/** The size in bytes of memory whose fixed length the C type does not show. */
 export const fixedSizes: Readonly<Record<string, number>> = {
   'cuDeviceGetLuid.luid': 8,
   'cuTexRefGetBorderColor.pBorderColor': 16,

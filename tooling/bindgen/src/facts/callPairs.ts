@@ -1,6 +1,6 @@
 /**
- * Functions of libcudart that do what a function of another name does in libcuda, with parameters that lower alike.
- * All others with such a partner have its name, but for the prefix.
+ * Functions of libcudart and their equivalents in libcuda under another name, with parameters that lower alike. All
+ * other pairs differ only in the prefix.
  */
 export const renamedPairs: Readonly<Record<string, string>> = {
   cudaCreateSurfaceObject: 'cuSurfObjectCreate',
@@ -33,7 +33,7 @@ export const renamedPairs: Readonly<Record<string, string>> = {
   cudaStreamCreateWithFlags: 'cuStreamCreate',
 }
 
-/** Pairs by name and parameters that do not do the same, each with what is different. */
+/** Pairs with matching names and parameters but different behaviour, and the difference. */
 export const unlikePairs: Readonly<Record<string, string>> = {
   cudaEventCreate: 'takes no flags',
   cudaStreamCreate: 'takes no flags',

@@ -1,7 +1,7 @@
-// Why some symbols of NVRTC and nvJitLink are not bound.
+// The reasons why some symbols of NVRTC and nvJitLink are not bound.
 import type { UnboundSpec } from '../spec/types.js'
 
-/** nvJitLink exports each function under its name, and under the names of the releases of its major. */
+/** nvJitLink exports each function under its name, and again under a name per release of its major version. */
 export const releaseAlias =
   'a function that is bound, under the name of one release; inline functions of the header call it'
 

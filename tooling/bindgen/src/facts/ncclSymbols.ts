@@ -1,7 +1,8 @@
 import type { UnboundSpec } from '../spec/types.js'
 
 /**
- * Functions that the library exports and no header declares; all without parameters and result, and how that is known.
+ * Functions that the library exports but no header declares, and how their prototypes are known. All have neither
+ * parameters nor a result.
  */
 export const undeclaredNccl: Readonly<Record<string, string>> = {
   ncclResetDebugInitInternal:
@@ -9,12 +10,11 @@ export const undeclaredNccl: Readonly<Record<string, string>> = {
 }
 
 /**
- * Records whose inside the headers show but only kernels may look at: they are in device memory. The host has handles
- * to them.
+ * Records in device memory. The headers define them, but only kernels may access them; the host has handles to them.
  */
 export const deviceRecords: readonly string[] = ['ncclWindow_vidmem', 'ncclSegmentWindow']
 
-/** Exported, but not bound: each declared function once more. */
+/** Exported but not bound: a second name of each declared function. */
 export function profilerNames(count: number): UnboundSpec {
   return {
     symbol: 'pnccl{name}',

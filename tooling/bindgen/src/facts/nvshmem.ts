@@ -1,7 +1,7 @@
 import type { History } from '../spec/history.js'
 import type { Direction } from '../spec/types.js'
 
-/** Names for parameters that the header leaves without one. */
+/** Names for parameters that are unnamed in the header. */
 export const parameterNames: Readonly<Record<string, readonly string[]>> = {
   nvshmem_calloc: ['count', 'size'],
   nvshmem_align: ['alignment', 'size'],
@@ -9,7 +9,7 @@ export const parameterNames: Readonly<Record<string, readonly string[]>> = {
   nvshmemx_sync_all_on_stream: ['stream'],
 }
 
-/** Symbols that the library exports and no header declares, with what they are. */
+/** Symbols that the library exports but no header declares, and their nature. */
 export const undeclared: Readonly<Record<string, string>> = {
   nvshmem_debug_file: 'a variable of the library: the FILE that debug output goes to',
   nvshmem_debug_level: 'a variable of the library: the level of debug output, set from NVSHMEM_DEBUG',
@@ -20,7 +20,7 @@ export const undeclared: Readonly<Record<string, string>> = {
   nvshmem_debug_log: 'the printf-like logger that the library and its plugins share; in no header, variadic',
 }
 
-/** Why the library does not export what the headers declare for the host. */
+/** The reasons why the library does not export some declarations for the host. */
 export const unexported: readonly [RegExp, string][] = [
   [
     /^nvshmem_(init|init_thread|finalize)$|^nvshmemx_init_attr$/,
@@ -33,7 +33,7 @@ export const unexported: readonly [RegExp, string][] = [
   [/^nvshmem_(realloc|\{type\}_alltoalls)$/, 'declared, but defined in no library of the release'],
 ]
 
-/** Which pointers without `const` are read, written or both; the first pattern that fits `function.parameter`. */
+/** Directions of pointers without `const`. The first pattern that matches `function.parameter` applies. */
 const directions: readonly [RegExp, Direction][] = [
   [/_atomic_set\.dest$/, 'out'],
   [/_atomic_\w+\.dest$/, 'inout'],
@@ -54,7 +54,7 @@ export function nvshmemDirection(functionName: string, parameter: string, histor
   return direction ?? history.guess(functionName, problem, 'inout')
 }
 
-/** Which page of NVSHMEM's manual a function is on; the header has no groups. */
+/** The page of each function in NVSHMEM's manual, because the header has no groups. */
 const pages: readonly [RegExp, string][] = [
   [/^nvshmemid_/, ''],
   [/_atomic_/, 'amo'],

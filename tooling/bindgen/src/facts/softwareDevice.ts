@@ -1,14 +1,12 @@
 import type { DeviceLibraryName } from '../spec/types.js'
 
-/**
- * How the C headers of the software device differ from the vendors': they are written for code that plays the library.
- */
+/** How the software device's C headers differ from the vendors'. They serve code that implements the library. */
 export interface HeaderFacts {
-  /** Enumerations that are plain numbers there: any number may arrive, and the code calculates with them. */
+  /** Enumerations that become plain numbers, because callers may pass any number and the code calculates with them. */
   readonly numbers: readonly string[]
-  /** Types that are those of another library there: of the same layout, and handed on. */
+  /** Types with the same layout as a type of another library. They become aliases of it. */
   readonly same: Readonly<Record<string, string>>
-  /** Enumerations whose members are listed in a macro, in the order of their values: `MACRO(X)` is `X(member) …`. */
+  /** Enumerations with a macro that lists their members by value: `MACRO(X)` expands to `X(member) …`. */
   readonly lists: Readonly<Record<string, string>>
 }
 

@@ -1,10 +1,15 @@
 import type { DeviceLibraryName } from '../spec/types.js'
 
 /**
- * How an unchecked function takes an argument. `halves`: an object with both halves of 64 bits. `words`: two numbers,
- * the lower half and the upper one. `bigint`. `count`: a number that is not negative. `number`: one that has at most 32
- * bits. `shape.gridX`: the field `gridX` of an object `shape`, a number of at most 32 bits or a bigint. Two fields:
- * `words` in them. A constant: not at all, C gets this one.
+ * How an unchecked function takes an argument:
+ * - `halves`: an object with both halves of 64 bits.
+ * - `words`: two numbers, the lower half and the upper half.
+ * - `bigint`: a bigint.
+ * - `count`: a number that is not negative.
+ * - `number`: a number of at most 32 bits.
+ * - `shape.gridX`: the field `gridX` of an object `shape`, a number of at most 32 bits or a bigint.
+ * - two fields: the two numbers of `words`, in these fields.
+ * - a constant: no argument; C always gets this number.
  */
 export type Form = 'halves' | 'words' | 'bigint' | 'count' | 'number' | Path | readonly [Path, Path] | number
 type Path = `${string}.${string}`
@@ -12,18 +17,18 @@ type Path = `${string}.${string}`
 /** A function that hot paths call without checks. */
 export interface UncheckedCall {
   readonly name: string
-  /** Parameters with another form than the usual one: `halves` for addresses, `count` for sizes. */
+  /** Parameters with a form other than the default, which is `halves` for addresses and `count` for sizes. */
   readonly forms?: Readonly<Record<string, Form>>
-  /** The first argument is the context of the call. */
+  /** The first argument is the context for the call. */
   readonly inContext?: true
-  /** What the generated function is called. Default: the name in C and `Unchecked`. */
+  /** The name of the generated function; defaults to the C name plus `Unchecked`. */
   readonly as?: string
 }
 
 /** The unchecked functions of a library. */
 export interface UncheckedFile {
   readonly library: DeviceLibraryName
-  /** Below `packages`. */
+  /** Relative to `packages`. */
   readonly path: string
   readonly functions: readonly UncheckedCall[]
 }
@@ -49,7 +54,7 @@ const collective = {
 const count = ['given.count', 'given.countHigh'] as const
 const op = 'given.op'
 
-/** A package gets the functions that it calls, beside its own sources: they are no part of a public API. */
+/** Each package gets the functions that it calls among its own sources. They are not part of a public API. */
 export const uncheckedCalls: readonly UncheckedFile[] = [
   {
     library: 'driver',
@@ -83,7 +88,7 @@ export const uncheckedCalls: readonly UncheckedFile[] = [
       { name: 'cudaFreeAsync', inContext: true, forms: { devPtr: 'words' } },
       { name: 'cudaLaunchKernelExC', inContext: true },
       { name: 'cudaMallocAsync', inContext: true },
-      // One function for all directions: to the device, from it, and as the addresses tell.
+      // One function per direction: to the device, from the device, and derived from the addresses.
       {
         name: 'cudaMemcpyAsync',
         as: 'uploadUnchecked',
@@ -106,7 +111,7 @@ export const uncheckedCalls: readonly UncheckedFile[] = [
     ],
   },
   {
-    // Whoever calls these has named the context.
+    // The callers have already set the context.
     library: 'nccl',
     path: 'nccl/src/operations/uncheckedCalls.gen.ts',
     functions: [

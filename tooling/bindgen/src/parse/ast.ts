@@ -1,4 +1,4 @@
-// The parts of clang's JSON AST that the generator reads.
+// The parts of clang's JSON AST that the generator uses.
 
 export interface AstType {
   qualType: string
@@ -22,12 +22,12 @@ export interface AstNode {
   decl?: { id: string; kind: string; name: string }
 }
 
-/** Children of a kind. */
+/** The children of one kind. */
 export function childrenOf(node: AstNode, kind: string): AstNode[] {
   return (node.inner ?? []).filter((child) => child.kind === kind)
 }
 
-/** The first descendant that carries a constant's value. */
+/** The value of the first descendant that has a constant value. */
 export function constantValue(node: AstNode): bigint | undefined {
   for (const child of node.inner ?? []) {
     if (child.kind === 'ConstantExpr' && child.value !== undefined) return BigInt(child.value)

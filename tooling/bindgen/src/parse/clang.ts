@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import type { AstNode } from './ast.js'
 
 export interface Translation {
-  /** C source of the small unit that includes the headers */
+  /** the C source that includes the headers */
   source: string
   includes: readonly string[]
 }
 
 const compiler = process.env['CLANG'] ?? 'clang'
 
-/** Whether a clang that can dump its AST is there. */
+/** The version of clang, or undefined if there is no clang that can dump its AST. */
 export function clangVersion(): string | undefined {
   const result = spawnSync(compiler, ['--version'], { encoding: 'utf8' })
   return result.status === 0 ? result.stdout.split('\n')[0] : undefined
@@ -39,18 +39,18 @@ function runClang(unit: Translation, flags: readonly string[]): string {
   }
 }
 
-/** Top-level declarations of a unit. */
+/** The top-level declarations of a translation unit. */
 export function dumpAst(unit: Translation): AstNode[] {
   const root = JSON.parse(runClang(unit, ['-Xclang', '-ast-dump=json', '-fsyntax-only'])) as AstNode
   return root.inner ?? []
 }
 
-/** A unit after the preprocessor; the macros it leaves defined with the flags `-dM`. */
+/** The preprocessed translation unit; with the flags `-dM`, the macros that it defines. */
 export function preprocess(unit: Translation, flags: readonly string[] = ['-P']): string {
   return runClang(unit, [...flags, '-E'])
 }
 
-/** Macros without parameters that a unit leaves defined, name to body; the compiler's own are left out. */
+/** The object-like macros that a translation unit defines, name → body, without the compiler's own. */
 export function dumpMacros(unit: Translation): Map<string, string> {
   const own = new Set(runClang({ source: '', includes: [] }, ['-dM', '-E']).split('\n'))
   const macros = new Map<string, string>()
@@ -61,10 +61,10 @@ export function dumpMacros(unit: Translation): Map<string, string> {
   return macros
 }
 
-/** Values of integer constant expressions in the context of a unit. */
+/** Evaluates integer constant expressions in the context of a translation unit. */
 export function evaluate(unit: Translation, expressions: readonly string[]): bigint[] {
   if (expressions.length === 0) return []
-  // The headers' declarations are long, what clang makes of one array is short.
+  // One array of the results is short in clang's output, unlike the headers' declarations.
   const probe = `const long long shoal_probe[] = { ${expressions.map((each) => `(long long)(${each})`).join(',\n')} };`
   const code = runClang({ ...unit, source: `${unit.source}\n${probe}\n` }, ['-S', '-emit-llvm', '-o', '-'])
   const [, count, body] = /^@shoal_probe = .*?\[(\d+) x i64\] (zeroinitializer|\[.*\])/m.exec(code) ?? []

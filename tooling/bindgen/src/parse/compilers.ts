@@ -8,10 +8,10 @@ import { headerVersion, mainHeaders } from './headers.js'
 import { Layouts } from './layouts.js'
 import { readEnums, readNames, readSignature } from './library.js'
 
-/** The compilers: each has one header in plain C, without structs. */
+/** The compiler libraries. Each has one header in plain C, without structs. */
 export type CompilerName = 'nvrtc' | 'nvjitlink'
 
-/** What a program includes to see every function as the library exports it; nvJitLink's are inline otherwise. */
+/** The C source that shows every function as the library exports it. By default, nvJitLink's functions are inline. */
 export const compilerSources: Readonly<Record<CompilerName, string>> = {
   nvrtc: '#include <nvrtc.h>\n',
   nvjitlink: '#define NVJITLINK_NO_INLINE\n#include <nvJitLink.h>\n',

@@ -8,7 +8,7 @@ const cast = /^\(+\s*([A-Za-z_][\w ]*\**)\s*\)/
 const plain = /^[-+~\s()\w<>|&*/]+$/
 const floating = /^\(?\s*(-?\d+\.\d*)f?\s*\)?$/
 
-/** Object-like macros that stand for a number, a handle or an enumerator; the rest are not constants. */
+/** Object-like macros with the value of a number, a handle or an enumerator. Other macros are not constants. */
 export function readConstants(
   unit: Translation,
   declarations: Declarations,
@@ -47,7 +47,7 @@ function withType(name: string, body: string, declarations: Declarations): { nam
   return target.kind === 'pointer' && isOpaque(declarations, target.to) ? { name, type: handleName(chain) } : { name }
 }
 
-/** Whether every word of a macro's body is a number, a type in a cast, an enumerator or such a macro again. */
+/** True if every word of a macro's body is a number, a type in a cast, an enumerator, or such a macro. */
 function isConstant(
   body: string,
   macros: ReadonlyMap<string, string>,

@@ -1,4 +1,4 @@
-// Parses the type names that clang prints, e.g. `const CUgraphNode **` or `void (*)(CUstream, void *)`.
+// Parses the type names that clang prints, such as `const CUgraphNode **` or `void (*)(CUstream, void *)`.
 
 export type CType =
   | { kind: 'pointer'; to: CType; const: boolean }

@@ -3,7 +3,7 @@ import { type AstNode, childrenOf, constantValue } from './ast.js'
 import { type CType, parseType } from './ctypes.js'
 
 export interface EnumDeclaration {
-  /** tag and typedef names in the order of the header */
+  /** tag and typedef names, in the order of the header */
   names: string[]
   members: [name: string, value: bigint][]
 }
@@ -13,7 +13,7 @@ export interface RecordDeclaration {
   union: boolean
   node: AstNode
   complete: boolean
-  /** declared inside another record: without a name of its own in C++ */
+  /** declared inside another record, so C++ cannot name it directly */
   nested: boolean
 }
 
@@ -28,7 +28,7 @@ export type Resolved =
 
 export interface ResolvedType {
   target: Resolved
-  /** typedef names on the way, outermost first */
+  /** the typedef names that were resolved, outermost first */
   chain: string[]
 }
 
@@ -41,8 +41,8 @@ const builtins: Record<string, Resolved> = {
   'unsigned short': { kind: 'integer', type: 'u16' },
   int: { kind: 'integer', type: 'i32' },
   'unsigned int': { kind: 'integer', type: 'u32' },
-  // In CUDA only in reserved space at the end of cudaPointerAttributes; on Windows that struct is shorter, its fields
-  // stand the same. NVSHMEM, which uses both, is for Linux alone.
+  // CUDA uses `long` only for reserved space at the end of cudaPointerAttributes. On Windows this struct is shorter,
+  // but its fields have the same offsets. NVSHMEM uses both types, but only exists for Linux.
   long: { kind: 'integer', type: 'i64' },
   'unsigned long': { kind: 'integer', type: 'u64' },
   'long long': { kind: 'integer', type: 'i64' },
@@ -53,7 +53,7 @@ const builtins: Record<string, Resolved> = {
   bool: { kind: 'bool' },
 }
 
-// Fixed-width names are resolved by name: what they stand for differs between platforms, their width does not.
+// Fixed-width types are resolved by name: their definition differs between platforms, but their width does not.
 const fixed: Record<string, Resolved> = {
   size_t: { kind: 'size' },
   int8_t: { kind: 'integer', type: 'i8' },
@@ -68,7 +68,7 @@ const fixed: Record<string, Resolved> = {
   ptrdiff_t: { kind: 'integer', type: 'i64' },
 }
 
-/** Index over a unit's declarations that resolves type names. */
+/** An index of a translation unit's declarations. Resolves type names. */
 export class Declarations {
   readonly typedefs = new Map<string, string>()
   readonly functions = new Map<string, AstNode>()
@@ -118,7 +118,7 @@ export class Declarations {
     }
     this.#byId.set(node.id, record)
     if (node.name) this.#recordByTag.set(node.name, record)
-    // In C a tag declared inside a struct is visible outside it.
+    // In C, a tag declared inside a struct is visible outside of it.
     for (const child of node.inner ?? []) {
       if (child.kind === 'RecordDecl' && child.name) this.#addRecord(child, true)
       else if (child.kind === 'EnumDecl') this.#addEnum(child)
@@ -132,14 +132,14 @@ export class Declarations {
     this.typedefs.set(name, text)
     const owned = node.inner?.[0]?.ownedTagDecl
     const anonymous = owned && !owned.name ? this.#byId.get(owned.id) : undefined
-    // An anonymous tag is printed under the name of its first typedef.
+    // clang prints an anonymous tag under its first typedef name.
     if (anonymous) {
       if ('members' in anonymous) this.#enumByTag.set(name, anonymous)
       else this.#recordByTag.set(name, anonymous)
     }
     const type = parseType(text)
     if (type.kind !== 'name' && type.kind !== 'tag') return
-    // System headers define types in terms of the compiler's own, which stay unknown.
+    // System headers define types by compiler built-ins, which stay unresolved.
     const target = this.#lookUp(type)?.target
     if (!target) return
     if (target.kind === 'enum') target.enum.names.push(name)
@@ -192,7 +192,7 @@ export class Declarations {
   }
 }
 
-/** Drops the `_st`, `_enum`, `_union` and `_vN` endings that headers put on tags and versioned typedefs. */
+/** Removes the suffixes `_st`, `_enum`, `_union` and `_vN` of tags and versioned typedefs. */
 export function plainName(names: readonly string[], preferred?: string): string {
   if (preferred) return preferred
   const ordered = [...names].sort((a, b) => rank(a) - rank(b) || names.indexOf(a) - names.indexOf(b))

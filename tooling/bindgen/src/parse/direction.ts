@@ -2,17 +2,19 @@ import type { Direction, Lowered } from '../spec/types.js'
 import { parseType } from './ctypes.js'
 import type { Declarations } from './declarations.js'
 
-// Headers do not say which pointers are written through. `const` settles most; the rest goes by what the target is
-// and by the words the vendor uses in names.
+// Headers do not say which pointers the library writes through. `const` decides most cases; the rest is decided by the
+// target type and by words in the vendor's names.
 const reads = /(Get|Query|Info|Properties|Requirements|Export|Create|Retain|Alloc|Open|Enumerate|GenerateDesc|Split)/
 const writes = /(Set|Add|Launch|Update|Batch|Map|Instantiate)/
-/** Arrays and records that are only read, though the header leaves out the `const`. */
+/** Arrays and records that are only read, although the header omits `const`. */
 const inputs =
   /(options?|optionValues|optionsValues|kernelParams|extra|attrs|attrIdxs|sizes|userData|resources|dptrs|srcs|dsts|locs|locIdxs|operations|paramsArray|paramArray|opList|devlist|commIds|ranksList)$/i
 /** Parameters that such functions write. */
 const reports = /^(failIdx|errorIndex|hErrorNode_out|resultInfo)$/
 
-/** EGL streams: connecting fills the connection in, everything else works on it; streams to order after are read. */
+/**
+ * EGL streams: a connect function fills in the connection, and all others use it. Streams to order after are only read.
+ */
 function ofEglStream(functionName: string, name: string): Direction | undefined {
   const action = /^cu(?:da)?EGLStream(?:Consumer|Producer)(\w+)$/.exec(functionName)?.[1]
   if (action === undefined) return undefined
@@ -20,7 +22,7 @@ function ofEglStream(functionName: string, name: string): Direction | undefined 
   return name === 'pStream' ? 'in' : 'out'
 }
 
-/** Parameters that the rules get wrong. */
+/** Exceptions to the rules. */
 const settled: Readonly<Record<string, Direction>> = {
   'cuLinkAddData.data': 'in',
   'cuLinkAddData_v2.data': 'in',
@@ -38,7 +40,7 @@ const settled: Readonly<Record<string, Direction>> = {
   'cudaLaunchKernelExC.args': 'in',
   'cudaGraphAddMemcpyNode1D.dst': 'in',
   'cudaGraphAddMemcpyNodeFromSymbol.dst': 'in',
-  // They carry their size and version in.
+  // The caller passes the size and version in these structs.
   'ncclCommQueryProperties.props': 'inout',
   'ncclGroupSimulateEnd.simInfo': 'inout',
   'nvrtcDestroyProgram.prog': 'inout',
@@ -80,7 +82,7 @@ export function directionOf(
   }
 }
 
-/** Whether a number is the length of an array on input and the number of elements written on output. */
+/** True if a number is the array's length on input and the number of written elements on output. */
 function isCount(functionName: string, name: string): boolean {
   return (
     /^(num|nb|count|size|bufferSize)/i.test(name) &&

@@ -8,7 +8,7 @@ import { type DeclarationInfo, type HeaderFile, includeSource, readDeclarationIn
 import { Layouts } from './layouts.js'
 import { isDefinedInHeader, readEnums, readNames, readSignature, readStructs } from './library.js'
 
-/** A driver entry point: base name, ABI revision and default-stream variant taken from the symbol. */
+/** The parts of a driver symbol: base name, ABI revision and default-stream variant. */
 interface Revision {
   base: string
   variant: string
@@ -16,11 +16,11 @@ interface Revision {
 }
 
 const ours = /^(cu[A-Z]|CU[a-zA-Z_]|CUDA_)/
-/** Those, and the typedefs of other vendors that the prototypes use. */
+/** The driver's names, and typedefs of other vendors that its prototypes use. */
 const named =
   /^(cu[A-Z]|CU[a-zA-Z_]|CUDA_|GL(enum|uint)$|EGL\w+$|Vdp(Device|VideoSurface|OutputSurface|GetProcAddress)$|HGPUNV$)/
 
-/** Declared between the groups, undocumented by the vendor. */
+/** Declared outside of any group; undocumented by the vendor. */
 const ungrouped = new Set(['cuGetExportTable'])
 
 function splitSymbol(symbol: string): Revision {
@@ -29,9 +29,9 @@ function splitSymbol(symbol: string): Revision {
 }
 
 /**
- * Version of each exported symbol. cudaTypedefs.h has one function type per ABI, named after the version that
- * introduced it; cuda.h has one symbol per ABI, numbered. Both in order, they pair up.
- * @param dateOf the version of a newest ABI that has no function type
+ * Returns the version of each exported symbol. cudaTypedefs.h has one function type per ABI, named after the version
+ * that introduced it. cuda.h has one numbered symbol per ABI. Both are in order, so they pair up.
+ * @param dateOf returns the version of a newest ABI without a function type
  */
 export function pairVersions(
   symbols: Iterable<string>,
@@ -66,7 +66,7 @@ export function pairVersions(
   return result
 }
 
-/** Every header of the driver API, each with the function types of all its ABIs. */
+/** All headers of the driver API, each with the function types of all its ABIs. */
 const headerFiles: readonly HeaderFile[] = [
   { name: 'cuda.h' },
   { name: 'cudaTypedefs.h' },
@@ -76,13 +76,13 @@ const headerFiles: readonly HeaderFile[] = [
   { name: 'cudaGLTypedefs.h', windows: true },
   { name: 'cudaEGL.h', platform: 'linux' },
   { name: 'cudaEGLTypedefs.h', platform: 'linux' },
-  // Before cudaVDPAU.h, which needs it and does not include it.
+  // Must precede cudaVDPAU.h, which needs it but does not include it.
   { name: 'vdpau/vdpau.h' },
   { name: 'cudaVDPAU.h', platform: 'linux' },
   { name: 'cudaVDPAUTypedefs.h', platform: 'linux' },
 ]
 
-/** What a C program includes to see everything that the driver's spec has. */
+/** The C source that includes everything in the driver's spec. */
 export const driverSource = includeSource(headerFiles)
 
 const isFunction = (name: string) => /^cu[A-Z]/.test(name)
@@ -118,7 +118,7 @@ export function parseDriver(cudaInclude: string, history: History): LibrarySpecF
   const headers = headerFiles.filter(({ name }) => name.startsWith('cuda'))
   const describe = readDeclarationInfo(cudaInclude, headers, ungrouped, history)
 
-  // A name is exported when it is declared under it or when a macro sends it to another ABI.
+  // A name is exported if it is declared, or if a macro redirects it to another ABI.
   const exported = new Map<string, string>()
   const isLibrarys = (name: string) => isFunction(name) && !isDefinedInHeader(declarations.functions.get(name))
   for (const name of declarations.functions.keys()) if (isLibrarys(name)) exported.set(name, name)
@@ -126,7 +126,7 @@ export function parseDriver(cudaInclude: string, history: History): LibrarySpecF
     const target = /^__CUDA_API_PT[DS][SZ]\((\w+)\)\s*$/.exec(body)?.[1] ?? body.trim()
     if (isFunction(name) && declarations.functions.has(target)) exported.set(name, target)
   }
-  // The target of a macro is reached under its plain name; keep the suffixed one only where both ABIs are public.
+  // Programs reach a macro's target under its plain name. Keep the suffixed name only if both ABIs are public.
   for (const [name, symbol] of [...exported]) {
     const { base, revision } = splitSymbol(name)
     if (name === symbol && revision > 1 && exported.get(base) === symbol) exported.delete(name)
@@ -181,8 +181,8 @@ export function parseDriver(cudaInclude: string, history: History): LibrarySpecF
 }
 
 /**
- * The ABIs that newer ones have superseded. Each is exported under the base name and the version that introduced it,
- * and typed as the function type of that version says.
+ * Reads the superseded ABIs. Each is exported under the base name plus the version that introduced it, with the
+ * function type of that version.
  */
 function readEarlier(
   internal: Declarations,
@@ -226,7 +226,7 @@ function perThreadVariant(
   return { perThreadSymbol: symbol, perThreadSince: since }
 }
 
-/** Reads `__CUDA_API_PTSZ(cuMemFreeAsync)` and the like. */
+/** Resolves macro bodies such as `__CUDA_API_PTSZ(cuMemFreeAsync)`. */
 function expandVariant(body: string | undefined, symbol: string): string | undefined {
   const match = /__CUDA(?:RT)?_API_(PTDS|PTSZ)\(\s*(\w+)\s*\)/.exec(body ?? '')
   if (!match || match[2] !== symbol) return undefined

@@ -4,25 +4,25 @@ import type { AstNode } from './ast.js'
 import { preprocess, type Translation } from './clang.js'
 import type { Location } from './locations.js'
 
-// NVSHMEM's headers declare most functions by handing a template macro to a macro that repeats it over a list of types.
-// The preprocessor tells the lists; the place in the header that a function comes from tells which list it belongs to.
+// NVSHMEM's headers declare most functions by passing a template macro to a macro that repeats it for a list of types.
+// The preprocessor shows these lists. The location of a function's declaration shows which list it belongs to.
 
-/** Where a function stands in the table of families and types. */
+/** The position of a function in the table of families and types. */
 export interface TableEntry {
   family: string
-  /** its name with `{type}` or `{bits}` for the column */
+  /** its name, with `{type}` or `{bits}` for the column */
   pattern: string
-  /** column: a type, a size in bits or `mem` for bytes */
+  /** the column: a type, a size in bits, or `mem` for bytes */
   type: string
 }
 
 const repeaters = /^#define (NVSHMEMI_REPT_(?:OPGROUP_)?FOR_(\w+))\(([^)]*)\)/gm
 const setName = (macro: string): string => macro.replace(/^NVSHMEMI_REPT_(OPGROUP_)?FOR_/, '')
 
-/** The lists of types that the headers repeat declarations over, as the preprocessor expands them. */
+/** The type lists for which the headers repeat declarations, as expanded by the preprocessor. */
 export function readTypeSets(unit: Translation): TypeSetSpec[] {
   const macros = [...preprocess(unit, ['-dM']).matchAll(repeaters)].filter(([, name]) => !/SCOPE/.test(name as string))
-  // An operation group's repeater makes the name of the template that it calls; the others get it handed in.
+  // The repeater of an operation group derives the name of its template; other repeaters take it as an argument.
   const probes = macros.map(([, name, , parameters], index) => {
     const template = (name as string).includes('OPGROUP') ? 'SHOAL' : 'NVSHMEMI_DECL_TYPE_SHOAL'
     const rest = (parameters as string).split(',').slice(1)
@@ -40,7 +40,7 @@ export function readTypeSets(unit: Translation): TypeSetSpec[] {
   return sets.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** The table: families with the lists that they are declared for, and where each function stands in it. */
+/** The table: the families with their type lists, and the position of each function. */
 export function readFamilies(
   functions: ReadonlyMap<string, AstNode>,
   locations: ReadonlyMap<AstNode, Location>,
@@ -69,7 +69,7 @@ export function readFamilies(
     const wanted = types.join()
     const found =
       sets.find((each) => each.name === set) ?? sets.find((each) => each.types.map(([name]) => name).join() === wanted)
-    // A macro of its own, used once: what it declares is no row of the table.
+    // A macro that is used only once. Its declarations are not a row of the table.
     if (found === undefined) continue
     if (found.types.map(([name]) => name).join() !== wanted)
       throw new Error(`${pattern} is declared for ${wanted}, which is not the list ${found.name}`)
@@ -91,9 +91,7 @@ export function readFamilies(
 
 const bytes = /(?<=^nvshmemx?_(?:put|get|alltoall|broadcast|fcollect))mem(?=_|$)/
 
-/**
- * `nvshmemx_{type}_put_on_stream`, `nvshmemx_put{bits}_on_stream` and `nvshmemx_putmem_on_stream` are of one family.
- */
+/** `nvshmemx_{type}_put_on_stream`, `nvshmemx_put{bits}_on_stream` and `nvshmemx_putmem_on_stream` are one family. */
 function familyOf(pattern: string): string {
   return pattern
     .replace(bytes, '')
@@ -111,7 +109,7 @@ function splitName(name: string, columns: ReadonlySet<string>): { pattern: strin
   return undefined
 }
 
-/** Every name that a row of the table stands for. */
+/** All names in a row of the table. */
 export function expandPattern(pattern: string, sets: readonly string[], known: readonly TypeSetSpec[]): string[] {
   if (!/\{(type|bits)\}/.test(pattern)) return [pattern]
   const columns = sets.flatMap((set) => known.find(({ name }) => name === set)?.types.map(([type]) => type) ?? [])

@@ -1,6 +1,6 @@
-// Documentation groups: which `\defgroup` of the header a function stands in. Only the names are taken.
+// Documentation groups: the `\defgroup` of the header that contains a function. Only the names are used.
 
-/** Function name to the innermost documentation group around its declaration. */
+/** Maps each function to the innermost documentation group around its declaration. */
 export function readGroups(header: string): Map<string, string> {
   const groups = new Map<string, string>()
   const stack: string[] = []

@@ -3,24 +3,24 @@ import { delimiter, dirname, join } from 'node:path'
 import { libraries, libraryRecord, type Product } from '../../../libraries/index.mjs'
 import type { LibraryName } from '../spec/types.js'
 
-/** The header that tells that a folder has those of a product. */
+/** The header that identifies a folder as the headers of a product. */
 export const mainHeaders = Object.fromEntries(
   libraries.map(({ headers }) => [headers.product, headers.main]),
 ) as Readonly<Record<Product, string>>
 
-/** The folder that holds the main header of each product. */
+/** The folder with the main header of each product. */
 export interface HeaderLocations extends Partial<Record<Product, string>> {
-  /** every folder looked at, with what it was asked for */
+  /** every folder that was searched, and for which product */
   tried: string[]
 }
 
 export interface HeaderOptions {
   cudaHome?: string
-  /** folders of headers, by product */
+  /** header folders, by product */
   includes?: Partial<Record<Product, string>>
-  /** file of a NCCL or NVSHMEM whose headers are wanted: packages have them in a folder beside it */
+  /** the file of the NCCL or NVSHMEM whose headers are wanted; packages put them in a folder next to it */
   library?: string
-  /** folders of Python packages, besides those in usual places */
+  /** folders of Python packages, in addition to the usual places */
   sitePackages?: readonly string[]
 }
 
@@ -28,7 +28,7 @@ export function productOf(library: LibraryName): Product {
   return libraryRecord(library).headers.product
 }
 
-/** Finds the headers: option, then environment, then the usual places. */
+/** Finds the headers: from options, from the environment, then in the usual places. */
 export function findHeaders(options: HeaderOptions): HeaderLocations {
   const { env } = process
   const locations: HeaderLocations = { tried: [] }
@@ -68,7 +68,7 @@ export function findHeaders(options: HeaderOptions): HeaderLocations {
   return locations
 }
 
-/** Version of the headers in a folder, as the library counts versions; NaN where they do not tell. */
+/** The version of the headers in a folder, in the library's numbering, or NaN if it is unknown. */
 export function headerVersion(library: LibraryName, folder: string): number {
   const { versionFile, versionPatterns, versionSteps } = libraryRecord(library).headers
   const file = join(folder, versionFile)
@@ -77,7 +77,7 @@ export function headerVersion(library: LibraryName, folder: string): number {
   return parts.reduce((version, part, index) => version + part * (versionSteps[index] as number), 0)
 }
 
-/** Folders of packages that install one version beside another. */
+/** Folders of packages that install versions side by side. */
 function versionFolders(folder: string, pattern: RegExp): string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder)
@@ -87,7 +87,7 @@ function versionFolders(folder: string, pattern: RegExp): string[] {
     .map((name) => join(folder, name))
 }
 
-/** Folders of Python packages: wheels bring NCCL and NVSHMEM with their headers. */
+/** Folders of Python packages, because wheels contain NCCL and NVSHMEM with their headers. */
 function sitePackages(): string[] {
   const folders = (process.env['PYTHONPATH'] ?? '').split(delimiter).filter((entry) => entry !== '')
   for (const prefix of [process.env['VIRTUAL_ENV'], process.env['CONDA_PREFIX'], '/usr/local', '/usr']) {

@@ -5,18 +5,18 @@ import type { History } from '../spec/history.js'
 import type { FunctionSpec } from '../spec/types.js'
 import { readGroups } from './groups.js'
 
-/** Folder of headers that stand in for OpenGL's, EGL's and VDPAU's: scalar typedefs alone. */
+/** The folder of substitutes for the headers of OpenGL, EGL and VDPAU. They only contain scalar typedefs. */
 export const standInHeaders = fileURLToPath(new URL('../../include/', import.meta.url))
 
 export interface HeaderFile {
   name: string
-  /** declares more on Windows, which is read as well */
+  /** has further declarations for Windows, which are read as well */
   windows?: boolean
-  /** everything in it is for one platform */
+  /** everything in it is for this platform */
   platform?: 'linux'
 }
 
-/** C source that includes headers, with what they declare for Windows alone as well. */
+/** C source that includes headers, also with their declarations for Windows. */
 export function includeSource(headers: readonly HeaderFile[]): string {
   const lines = headers.flatMap(({ name, windows }) =>
     windows ? ['#define _WIN32 1', `#include <${name}>`, '#undef _WIN32'] : [`#include <${name}>`],
@@ -24,14 +24,14 @@ export function includeSource(headers: readonly HeaderFile[]): string {
   return `${lines.join('\n')}\n`
 }
 
-/** Functions that the text of a header declares, old ABIs and other platforms included. */
+/** The functions that a header's text declares, including old ABIs and other platforms. */
 export function declaredFunctions(text: string): Set<string> {
   const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
   const declaration = /\b(?:CUDAAPI|CUDARTAPI|CUDARTAPI_CDECL)\s+(cu\w+)\s*\(/g
   return new Set([...code.matchAll(declaration)].map((match) => match[1] as string))
 }
 
-/** Functions that a header declares behind `#ifdef _WIN32`, however conditions nest in there. */
+/** The functions that a header declares behind `#ifdef _WIN32`, with any nested conditions. */
 function windowsFunctions(text: string): Set<string> {
   const conditions: boolean[] = []
   const lines = text.split('\n').filter((line) => {
@@ -43,12 +43,12 @@ function windowsFunctions(text: string): Set<string> {
   return declaredFunctions(lines.join('\n'))
 }
 
-/** Header, documentation group and platform of a function, looked up by any of its names. */
+/** Returns the header, documentation group and platform of a function, by any of its names. */
 export type DeclarationInfo = (names: readonly string[]) => Pick<FunctionSpec, 'header' | 'group' | 'platform'>
 
 /**
- * Header, documentation group and platform of functions.
- * @param ungrouped those that are declared between the groups.
+ * Reads the header, documentation group and platform of functions.
+ * @param ungrouped functions that are declared outside of any group
  */
 export function readDeclarationInfo(
   include: string,

@@ -6,7 +6,7 @@ export interface FieldLayout {
   name: string
   ctype: string
   offset: number
-  /** record behind a field whose type has no name */
+  /** the record of a field whose type is anonymous */
   record?: RecordDeclaration
 }
 
@@ -30,8 +30,8 @@ interface PendingField {
 }
 
 /**
- * Sizes, alignments and offsets of records, as the compiler evaluates them.
- * All questions are collected first and answered by one run.
+ * Sizes, alignments and offsets of records, as the compiler evaluates them. All questions are collected first, so that
+ * one compiler run answers them.
  */
 export class Layouts {
   readonly #known = new Map<RecordDeclaration, RecordLayout>()
@@ -85,7 +85,7 @@ export class Layouts {
   }
 }
 
-/** How C names the record: by typedef where there is one, else by tag. */
+/** The C name of a record: a typedef if there is one, otherwise its tag. */
 export function spelling(declarations: Declarations, record: RecordDeclaration): string {
   const typedef = record.names.find((name) => declarations.typedefs.has(name))
   return typedef ?? `${record.union ? 'union' : 'struct'} ${record.names[0]}`
@@ -112,7 +112,7 @@ function collectFields(record: RecordDeclaration): PendingField[] {
       complete: true,
       nested: true,
     }
-    // Members of a member without a name belong to the outer record.
+    // Members of an anonymous member belong to the outer record.
     if (!child.name) fields.push(...collectFields(nested))
     else {
       nested.names.push(`${plainName(record.names)}_${child.name}`)

@@ -19,12 +19,12 @@ import { type Layouts, spelling } from './layouts.js'
 import { handleName, isOpaque, isOpaquePointer, isSignedEnum, lowerInteger, lowerType } from './lower.js'
 import { pointeeOf } from './pointee.js'
 
-/** Whether a header brings the function's body, so that no library exports it. */
+/** True if the header defines the function's body, so that no library exports it. */
 export function isDefinedInHeader(node: AstNode | undefined): boolean {
   return node !== undefined && (node.inline === true || childrenOf(node, 'CompoundStmt').length > 0)
 }
 
-/** Result and parameters of a function declaration. */
+/** The result and parameters of a function declaration. */
 export function readSignature(
   declarations: Declarations,
   layouts: Layouts,
@@ -146,7 +146,7 @@ function readFieldType(declarations: Declarations, layouts: Layouts, ctype: CTyp
   }
 }
 
-/** Typedefs that name opaque objects, functions and plain numbers. */
+/** Typedefs of opaque objects, functions and plain numbers. */
 export function readNames(
   declarations: Declarations,
   wanted: RegExp,

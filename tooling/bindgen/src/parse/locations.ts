@@ -1,6 +1,6 @@
 import type { AstNode } from './ast.js'
 
-/** Where a declaration stands: for one that a macro expands to, where that macro is used. */
+/** The location of a declaration. If it comes from a macro, the location where the macro is used. */
 export interface Location {
   file: string
   offset: number
@@ -12,8 +12,8 @@ interface BareLocation {
 }
 
 /**
- * Locations of the function declarations of a unit. clang leaves out the file of a location where it is that of the
- * location printed before, so every one of them is visited, in order.
+ * The locations of a unit's function declarations. clang omits the file if it equals that of the previously printed
+ * location, so all locations must be visited in order.
  */
 export function functionLocations(nodes: readonly AstNode[]): Map<AstNode, Location> {
   const found = new Map<AstNode, Location>()
@@ -33,7 +33,7 @@ export function functionLocations(nodes: readonly AstNode[]): Map<AstNode, Locat
     let own: Location | undefined
     for (const [key, child] of Object.entries(value)) {
       if (key === 'includedFrom') continue
-      // Of a location inside a macro the place of use comes last.
+      // For a location inside a macro, the place of use comes last.
       last = visit(child) ?? last
       if (key === 'loc') own = last
     }

@@ -3,21 +3,21 @@ import { type CType, parseType } from './ctypes.js'
 import { type Declarations, plainName } from './declarations.js'
 import type { Layouts } from './layouts.js'
 
-/** 64-bit integer typedefs that name an object rather than a number. */
+/** 64-bit integer typedefs that identify an object. */
 const objectName = /(Handle|Object|TexObject|SurfObject)(_t)?$/
 
-/** `void *` typedefs that name an object of another interface. */
+/** `void *` typedefs that identify an object of another API. */
 const opaquePointer = /^(EGL(Image|Stream|Sync)KHR|HGPUNV)$/
 
-/** Whether a typedef of `void *` stands for an object rather than for memory. */
+/** True if a typedef of `void *` identifies an object and not memory. */
 export function isOpaquePointer(chain: readonly string[]): boolean {
   return chain.some((name) => opaquePointer.test(name))
 }
 
-/** 32-bit integer typedefs that name an object. */
+/** 32-bit integer typedefs that identify an object. */
 const numberedObject = /^Vdp(Device|VideoSurface|OutputSurface)$/
 
-/** The name a library uses for a handle, without version endings. */
+/** The library's name for a handle, without version suffixes. */
 export function handleName(chain: readonly string[]): string {
   return plainName(
     chain.filter((name) => !/_v\d+$/.test(name)).length > 0 ? chain.filter((name) => !/_v\d+$/.test(name)) : chain,
@@ -44,7 +44,7 @@ export function lowerType(declarations: Declarations, layouts: Layouts, text: st
     }
     case 'callback':
       if (chain.length > 0) return { kind: 'callback', type: handleName(chain) }
-      // A pointer to a function typedef; the other way round the pointer is in the typedef.
+      // A pointer to a function typedef. In other cases, the typedef itself is the pointer.
       if (type.kind === 'pointer' && type.to.kind === 'name') return { kind: 'callback', type: type.to.name }
       return { kind: 'pointer' }
     case 'record': {
@@ -74,7 +74,7 @@ export function lowerInteger(type: IntegerKind, chain: readonly string[]): Lower
   return { kind: 'integer', type, ...(brand === undefined ? {} : { brand }) }
 }
 
-/** Pointer target that only the library can look into. */
+/** True if only the library knows the content of the pointer's target. */
 export function isOpaque(declarations: Declarations, type: CType): boolean {
   if (type.kind !== 'tag' && type.kind !== 'name') return false
   const { target } = declarations.resolve(type)

@@ -12,7 +12,7 @@ import { readVersionedStructs } from './ncclStructs.js'
 
 const ours = /^(nccl[A-Z]|NCCL_)/
 
-/** Which chapter of NCCL's user guide a function belongs to; the header has no groups. */
+/** The chapter of NCCL's user guide for each function, because the header has no groups. */
 const chapters: readonly [RegExp, string][] = [
   [/^nccl(Send|Recv|PutSignal|Signal|WaitSignal)$/, 'p2p'],
   [/^nccl(AllReduce|Reduce|ReduceScatter|Broadcast|Bcast|AllGather|AlltoAll|Gather|Scatter)$/, 'colls'],
@@ -25,11 +25,11 @@ const chapters: readonly [RegExp, string][] = [
 ]
 
 /**
- * What a C program, or a C++ program, includes to see everything that the spec has.
+ * C or C++ source that includes everything in the spec.
  *
- * The device API's host functions stand among templates for kernels. All of them can be had in C but gin.h, which has
- * no host function; the two of its subject are declared in the file that replaces it on Windows, though the library for
- * Linux exports them as well. That file leaves out the `struct` before its types.
+ * The host functions of the device API are among templates for kernels. C can include all of these headers except
+ * gin.h, which has no host function. Two host functions for its subject are declared in the file that replaces gin.h on
+ * Windows, although the library for Linux exports them, too. That file omits `struct` before its types.
  */
 export const ncclSource = `#define NCCL_OS_LINUX
 #include <nccl.h>
@@ -87,7 +87,7 @@ export function parseNccl(ncclInclude: string, cudaInclude: string, history: His
 
   const current = readStructs(declarations, layouts).map((entry) => ({
     ...entry,
-    // C's own name for it, which C++ does not have.
+    // `_Bool` is C's own name; C++ does not have it.
     fields: entry.fields.map((field) => (field.ctype === '_Bool' ? { ...field, ctype: 'bool' } : field)),
   }))
   const { structs, versionedStructs } = readVersionedStructs(unit, macros, current, history)
@@ -115,7 +115,7 @@ function identity(
   return { name, symbol: name, lookup: name, ...history.dates(name), group }
 }
 
-/** nccl.h and the headers of the device API, comments left out, by the name a program includes them by. */
+/** nccl.h and the headers of the device API without comments, keyed by their include name. */
 function readHeaders(folder: string): Map<string, string> {
   const device = readdirSync(join(folder, 'nccl_device'), { withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.h'))
@@ -132,7 +132,7 @@ function whereDeclared(texts: ReadonlyMap<string, string>, name: string): { head
   throw new Error(`no header has the text of ${name}`)
 }
 
-/** Free functions that only a kernel can call. */
+/** Free functions that only kernels can call. */
 function kernelFunctions(texts: ReadonlyMap<string, string>): string[] {
   const pattern = /\bNCCL_(?:HOST_)?DEVICE_INLINE\s+(?!constexpr|explicit)[\w<>:]+(?:\s|[*&])+(nccl[A-Z]\w*)\s*\(/g
   const names = [...texts.values()].flatMap((text) => [...text.matchAll(pattern)].map((match) => match[1] as string))

@@ -4,12 +4,12 @@ import { evaluate, type Translation } from './clang.js'
 
 type Run = VersionedStructSpec['runs'][number]
 
-/** `ncclConfig_t` in 2.14.3 is ncclConfig_v21403. */
+/** The layout of `ncclConfig_t` in 2.14.3 is named ncclConfig_v21403. */
 function layoutName(struct: string, since: number): string {
   return `${struct.replace(/_t$/, '')}_v${since}`
 }
 
-/** C definitions of the earlier layouts of structs that grew, which no header has. */
+/** C definitions of the earlier layouts of structs that grew. No header contains them. */
 export function earlierLayouts({ structs, versionedStructs = [] }: LibrarySpecFile): string {
   const current = new Set(versionedStructs.map(({ struct }) => struct))
   return versionedStructs
@@ -24,11 +24,11 @@ export function earlierLayouts({ structs, versionedStructs = [] }: LibrarySpecFi
 }
 
 /**
- * Structs that carry their size and version because they grew: which layout each has in which version, and what its
- * initialiser puts into it. The header has the newest layouts, the spec those before. A struct that is another one
- * while a version is added gets one more layout.
+ * Structs that carry their size and version because they grew: the layout in each version, and the values of its
+ * initialiser. The header has the newest layouts and the spec the earlier ones. If a struct has changed while a version
+ * is added, it gets one more layout.
  * @param current the structs of the header
- * @returns those and the earlier layouts
+ * @returns these structs and the earlier layouts
  */
 export function readVersionedStructs(
   unit: Translation,
@@ -57,7 +57,7 @@ export function readVersionedStructs(
   return { structs: structs.sort((a, b) => (a.name < b.name ? -1 : 1)), versionedStructs }
 }
 
-/** The runs of a struct, with one more layout where the header's is not the last one of the spec. */
+/** The layouts of a struct, plus the header's if it differs from the spec's last one. */
 function withLayout(
   { struct, runs }: VersionedStructSpec,
   header: StructSpec,
@@ -88,7 +88,7 @@ function withLayout(
   ]
 }
 
-/** What an initialiser puts into fields other than size and version, which are the caller's. */
+/** The initial values of fields other than size and version, which the caller sets. */
 function readInitial(unit: Translation, body: string, { fields }: StructSpec): VersionedStructSpec['initial'] {
   const values = body
     .trim()

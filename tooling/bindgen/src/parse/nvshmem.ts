@@ -12,14 +12,14 @@ import { isDefinedInHeader, readEnums, readNames, readSignature, readStructs } f
 import { functionLocations } from './locations.js'
 
 const ours = /^(nvshmem|gpu_coll_env_params|g_elem_t$|fcollect_algo_t$|rdxn_ops)/
-/** The header calls the bootstrap flags just `flags`. */
+/** The header names the enumeration of bootstrap flags just `flags`. */
 const enumNames: Readonly<Record<string, string>> = { flags: 'nvshmemx_init_flags' }
-/** An `int` that names an object: no plain number may stand in for it. */
+/** An `int` that identifies an object. A plain number must not take its place. */
 const branded = new Set(['nvshmem_team_t', 'nvshmemx_team_t'])
 
 export function parseNvshmem(nvshmemInclude: string, cudaInclude: string, history: History): LibrarySpecFile {
   const unit: Translation = {
-    // The 16-bit floating-point types are classes of C++, of one unsigned short: C code passes them as that.
+    // The 16-bit floating-point types are C++ classes with one unsigned short. C code passes an unsigned short.
     source: `#include <assert.h>
 #include <stdbool.h>
 #include <cuda.h>
@@ -89,8 +89,8 @@ function readVersion(macros: ReadonlyMap<string, string>): number {
 }
 
 /**
- * What the library exports: the headers declare device functions and inlines all alike. Of functions that came after
- * the library that was listed, those are taken to be exported that look like the exported ones.
+ * The exports of the library. The headers do not distinguish host functions from device functions and inline functions.
+ * A function that is newer than the listed library counts as exported if it looks like the exported functions.
  */
 function exportedBy(
   declared: ReadonlyMap<string, AstNode>,
@@ -116,7 +116,7 @@ const isDeviceFunction = (node: AstNode): boolean => childrenOf(node, 'AnnotateA
 
 type Signature = ReturnType<typeof readSignature>
 
-/** Adds what C types do not say: names, directions, and which integers name a team. */
+/** Adds facts that C types do not show: names, directions, and integers that identify a team. */
 function refine(declarations: Declarations, name: string, signature: Signature, history: History): Signature {
   const parameters = signature.parameters.map((parameter, index): ParameterSpec => {
     const known = parameterNames[name]?.[index] ?? parameter.name
@@ -124,7 +124,7 @@ function refine(declarations: Declarations, name: string, signature: Signature, 
     const { ctype, lowered } = parameter
     if (lowered.kind === 'integer' && branded.has(ctype))
       return { ...parameter, name: known, lowered: { ...lowered, brand: 'nvshmem_team_t' } }
-    // No function takes text: `const char *` is an array of that type of the table.
+    // No function takes text: `const char *` is an array of the table's type `char`.
     if (lowered.kind === 'cstring') return { ...parameter, name: known, lowered: { kind: 'pointer' }, direction: 'in' }
     if (lowered.kind !== 'pointer') return { ...parameter, name: known, direction: 'in' }
     const { target } = declarations.resolve(parseType(ctype))
@@ -137,7 +137,7 @@ function refine(declarations: Declarations, name: string, signature: Signature, 
 function nameEnum(entry: EnumSpec): EnumSpec {
   const renamed = { ...entry, name: enumNames[entry.name] ?? entry.name }
   if (renamed.name === 'nvshmem_team_id_t') return { ...renamed, brand: 'nvshmem_team_t' }
-  // Of two names the public one: nvshmemi_ is for the library's own use.
+  // Prefer the public name: nvshmemi_ is for the library's internal use.
   const better = /^nvshmemi_/.test(renamed.name) ? renamed.aliases.find((alias) => /^nvshmemx_/.test(alias)) : undefined
   if (better === undefined) return renamed
   return {
@@ -147,7 +147,7 @@ function nameEnum(entry: EnumSpec): EnumSpec {
   }
 }
 
-/** What the headers declare and the library does not export. */
+/** Declarations in the headers that the library does not export. */
 function readUnbound(
   declared: ReadonlyMap<string, AstNode>,
   exported: ReadonlySet<string>,

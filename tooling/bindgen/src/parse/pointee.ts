@@ -6,8 +6,8 @@ import { type Declarations, plainName } from './declarations.js'
 import type { Layouts } from './layouts.js'
 
 /**
- * What a pointer parameter points to, where C says how large that is. Bytes (`char *`, `uint8_t *`) and `void *` are
- * memory of any size; what only the library can look into has none.
+ * The target of a pointer parameter, if its C type has a size. Bytes (`char *`, `uint8_t *`) and `void *` are memory of
+ * any size. Targets that only the library knows have no size.
  */
 export function pointeeOf(
   declarations: Declarations,

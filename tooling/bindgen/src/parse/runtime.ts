@@ -9,11 +9,11 @@ import { Layouts } from './layouts.js'
 import { isDefinedInHeader, readEnums, readNames, readSignature, readStructs } from './library.js'
 
 const ours = /^(cuda[A-Z]|CUuuid|dim3$|CUDA_)/
-/** Those, and the typedefs of other vendors that the prototypes use. */
+/** The runtime's names, and typedefs of other vendors that its prototypes use. */
 const named =
   /^(cuda[A-Z]|CUuuid|dim3$|CUDA_|GL(enum|uint)$|EGL\w+$|Vdp(Device|VideoSurface|OutputSurface|GetProcAddress)$|HGPUNV$)/
 
-/** Every header of the C API. */
+/** All headers of the C API. */
 const headerFiles: readonly HeaderFile[] = [
   { name: 'cuda_runtime_api.h' },
   { name: 'cuda_profiler_api.h' },
@@ -23,8 +23,8 @@ const headerFiles: readonly HeaderFile[] = [
 ]
 
 /**
- * What a program includes to see everything that the runtime's spec has. The header for EGL includes cuda_runtime.h,
- * the C++ API on top, whose templates would hide the functions: its guard is set beforehand.
+ * The source that includes everything in the runtime's spec. The header for EGL includes cuda_runtime.h, the C++ API,
+ * whose templates would hide the functions. So its include guard is defined beforehand.
  */
 export const runtimeSource = `#define __CUDA_RUNTIME_H__\n#include <driver_functions.h>\n${includeSource(headerFiles)}`
 
@@ -69,5 +69,5 @@ export function parseRuntime(cudaInclude: string, history: History): LibrarySpec
   }
 }
 
-/** Declared between the groups, undocumented by the vendor. */
+/** Declared outside of any group; undocumented by the vendor. */
 const ungrouped = new Set(['cudaGetExportTable'])

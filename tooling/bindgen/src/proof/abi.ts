@@ -1,11 +1,10 @@
-// How the C calling convention passes each kind of the spec. Written independently of the emitters, which the proofs
-// check.
+// How the C calling convention passes each kind of value. Independent of the emitters, because the proofs check those.
 
 import { type FunctionSpec, type LibrarySpecFile, type Lowered, type StructSpec, scalarBytes } from '../spec/types.js'
 
 /**
- * Bytes that the recorder keeps of an argument. Integers below 32 bits are taken as 32: callees compiled by clang rely
- * on the caller to have extended them.
+ * The number of bytes that the recorder keeps of an argument. Integers below 32 bits are recorded as 32 bits, because
+ * callees compiled by clang rely on the caller to extend them.
  */
 export function recordedBytes(lowered: Lowered): number {
   switch (lowered.kind) {
@@ -25,19 +24,19 @@ export function recordedBytes(lowered: Lowered): number {
   }
 }
 
-/** A function of the recorder: one exported symbol, or one that must never be entered. */
+/** A function of the recorder: an exported symbol, or one that must never be called. */
 export interface RecorderSymbol {
-  /** Position in the list, and the number it records itself with. */
+  /** The position in the list, and the number under which it records calls. */
   readonly id: number
   readonly symbol: string
   readonly entry: FunctionSpec
-  /** `other`: an older or newer ABI of the same name, whose signature is not the one that was generated. */
+  /** `other`: an older or newer ABI of the same name, with a signature other than the generated one. */
   readonly variant: 'plain' | 'per-thread' | 'other'
-  /** Version the symbol answers to. */
+  /** The version that the symbol belongs to. */
   readonly since: number
 }
 
-/** Every function of the recorder of a library, in an order that depends on nothing but names and versions. */
+/** All functions in the recorder of a library. The order depends only on names and versions. */
 export function recorderSymbols(spec: LibrarySpecFile): RecorderSymbol[] {
   const found = new Map<string, Omit<RecorderSymbol, 'id'>>()
   const typed = new Set(spec.functions.map(({ lookup, since }) => `${lookup}@${since}`))
@@ -61,7 +60,7 @@ export function recorderSymbols(spec: LibrarySpecFile): RecorderSymbol[] {
   return [...found.values()].map((each, id) => ({ id, ...each }))
 }
 
-/** Whether a struct has a floating-point number anywhere: then it may travel in other registers. */
+/** True if a struct contains a floating-point number, which may be passed in other registers. */
 export function holdsFloat(structs: ReadonlyMap<string, StructSpec>, name: string): boolean {
   const entry = structs.get(name)
   if (entry === undefined) return false

@@ -1,4 +1,4 @@
-// Layouts that are wrong on purpose.
+// Layouts that are deliberately wrong.
 
 import type { FieldSpec, FieldType, LibrarySpecFile, StructSpec } from '../spec/types.js'
 import { structsByName } from './abi.js'
@@ -44,7 +44,10 @@ const breaks: readonly (readonly [string, Break])[] = [
   ],
 ]
 
-/** A spec with one struct wrong in each way; only structs that no other holds, so that no other is wrong with them. */
+/**
+ * Returns a spec with one struct broken in each way. Only structs that no other struct contains are broken, so that
+ * others stay correct.
+ */
 export function breakLayouts(spec: LibrarySpecFile): { layouts: LibrarySpecFile; broken: Map<string, string> } {
   const nested = new Set(
     spec.structs.flatMap(({ fields }) => fields.map(({ type }) => (type.kind === 'struct' ? type.type : ''))),
@@ -63,7 +66,7 @@ export function breakLayouts(spec: LibrarySpecFile): { layouts: LibrarySpecFile;
   return { layouts: { ...spec, structs: spec.structs.map((entry) => wrong.get(entry.name) ?? entry) }, broken }
 }
 
-/** Codecs straight from a spec. */
+/** Creates codecs directly from a spec. */
 export function codecsOf(ffi: Ffi, spec: LibrarySpecFile): Map<string, Codec> {
   const structs = structsByName(spec)
   const codecs = new Map<string, Codec>()

@@ -1,4 +1,4 @@
-// Runs one job in a process of its own: `node child.js JOB.json REPORT.json`.
+// Runs one job in a separate process: `node child.js JOB.json REPORT.json`.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

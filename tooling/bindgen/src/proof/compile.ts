@@ -1,4 +1,4 @@
-// Libraries and programs in C++.
+// Compiles C++ libraries and programs.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { compiledOnce, stateOf } from './compiled.js'
 import { inParallel, runProgram } from './processes.js'
 
-/** Nothing here is called from C++ with prototypes of its own, so warnings about them say nothing. */
+/** No C++ code calls these functions with its own prototypes, so warnings about them are irrelevant. */
 const always = ['-std=c++17', '-O0', '-w']
 
 const compiler = process.env['CXX'] || 'g++'
 
-/** @throws Error with what the compiler said */
+/** @throws Error with the compiler's output */
 async function compile(parameters: readonly string[]): Promise<void> {
   const { ok, problem } = await runProgram(compiler, [...always, ...parameters], { seconds: 300 })
   if (!ok) throw new Error(`the C++ compiler: ${problem}`)
@@ -19,13 +19,13 @@ async function compile(parameters: readonly string[]): Promise<void> {
 
 let version: string | undefined
 
-/** Which compiler it is; nothing where there is none. */
+/** The compiler's version, or an empty text if there is no compiler. */
 function compilerVersion(): string {
   version ??= spawnSync(compiler, ['--version'], { encoding: 'utf8' }).stdout ?? ''
   return version
 }
 
-/** Compiles a text. Its file is left beside what comes of it. */
+/** Compiles a text. The source file stays next to the result. */
 async function compileText(
   source: string,
   output: string,
@@ -39,7 +39,7 @@ async function compileText(
   await compiledOnce(ingredients, output, () => compile([...told, '-o', output, file, '-ldl']))
 }
 
-/** Compiles units side by side and links them to a shared library; returns its file. */
+/** Compiles units in parallel and links them to a shared library. Returns its file. */
 export async function compileLibrary(
   folder: string,
   name: string,
@@ -58,7 +58,7 @@ export async function compileLibrary(
   return library
 }
 
-/** Compiles a program; returns its file. */
+/** Compiles a program. Returns its file. */
 export async function compileProgram(
   folder: string,
   name: string,

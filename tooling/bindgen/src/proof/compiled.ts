@@ -1,4 +1,4 @@
-// What was compiled before, by what it was compiled from.
+// A cache of compiled files, keyed by what they were compiled from.
 import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,12 +6,10 @@ import { fileURLToPath } from 'node:url'
 
 const cacheFolder = fileURLToPath(new URL('../../../../node_modules/.cache/shoal/compiled', import.meta.url))
 
-/** Milliseconds that something is kept which nobody asks for. */
+/** The time in milliseconds for which an unused entry is kept. */
 const kept = 30 * 24 * 60 * 60 * 1000
 
-/**
- * Puts at `file` what came of the same ingredients before, or what `make` puts there, which is kept for the next time.
- */
+/** Puts the cached result for these ingredients at `file`. If there is none, calls `make` and caches its result. */
 export async function compiledOnce(ingredients: readonly string[], file: string, make: () => Promise<void>) {
   const cached = join(cacheFolder, createHash('sha256').update(JSON.stringify(ingredients)).digest('hex'))
   if (existsSync(cached)) {
@@ -36,7 +34,7 @@ function removeOld(): void {
   }
 }
 
-/** What tells a folder of headers from what it was before: sizes and times of its files. */
+/** Identifies the state of a header folder: the sizes and times of its files. */
 export function stateOf(folder: string): string {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => !entry.isDirectory())
   const lines = files.map(({ parentPath, name }) => {

@@ -1,4 +1,4 @@
-// The ways to call every function of a library, each comparing what arrived in the recorder and what came back.
+// The ways to call every function of a library. Each compares the recorded arguments and the returned results.
 
 import type { FunctionSpec } from '../spec/types.js'
 import { type RecorderSymbol, recorderSymbols } from './abi.js'
@@ -53,7 +53,7 @@ export function openSession(job: Job, ffi: Ffi, sys: SysPackage): Session {
   }
 }
 
-/** The symbol that a function must enter in the stream mode of the job. */
+/** The symbol that a function must call in the job's stream mode. */
 export function wantedSymbol(job: Job, entry: FunctionSpec): string {
   return (job.perThread ? entry.perThreadSymbol : undefined) ?? entry.symbol
 }
@@ -66,7 +66,7 @@ export function fail({ report }: Session, entry: FunctionSpec, round: string, wh
   report.failures.push({ function: entry.name, what: `${round}: ${what}` })
 }
 
-/** The entries of the last `count` calls, and the first symbol entered before them that the loader does not call. */
+/** The entries of the last `count` calls, and the first earlier symbol that does not serve the loader. */
 function callsIn(session: Session, count: number): { entries: LogEntry[]; unexpected: string | undefined } {
   const entries = session.log.entries()
   const early = entries.slice(0, Math.max(0, entries.length - count))
@@ -92,7 +92,7 @@ function isLoaderFunction(session: Session, entry: FunctionSpec): boolean {
   return loaderFunctions(session.job.spec.library).includes(entry.symbol)
 }
 
-/** Calls one function once; `call` makes the call. */
+/** Calls one function once, through `call`. */
 export function callOnce(
   session: Session,
   entry: FunctionSpec,
@@ -119,13 +119,13 @@ export function callOnce(
   const { entries, unexpected } = callsIn(session, 1)
   if (unexpected !== undefined) fail(session, entry, round, `${unexpected} was entered too`)
   compareCall(session, entry, round, values, entries[0])
-  // A function that worked for the loader returned a result of its own.
+  // A call that served the loader returned the loader's result, not the test's.
   if (isFirst && isLoaderFunction(session, entry)) return
   const difference = compareResult(expectedResult(entry.result, bytes, codec), returned)
   if (difference !== undefined) fail(session, entry, round, difference)
 }
 
-/** Every function through its generated wrapper; the first call of each resolves it with its arguments in place. */
+/** Calls every function through its generated wrapper. The first call of each also resolves it. */
 export function runBlock(session: Session): void {
   const { job, sys, report } = session
   for (const entry of job.spec.functions) {
@@ -144,8 +144,7 @@ export function runBlock(session: Session): void {
 const batchSize = 50
 
 /**
- * Every function through its generated wrapper while calls are recorded for another thread; each resolves while
- * recorded.
+ * Records a call of every function for another thread, through its generated wrapper. Each is resolved while recording.
  */
 export async function runRecording(session: Session): Promise<void> {
   const { job, report } = session
@@ -162,7 +161,7 @@ async function recordBatch(session: Session, batch: readonly FunctionSpec[], rou
   const recorded: { entry: FunctionSpec; values: Value[] }[] = []
   log.clear()
   log.set(round === 'native', round === 'native')
-  // One result for all calls of the batch: each reads it as its own kind.
+  // All calls of the batch get the same bytes as a result, and each reads them as its own kind.
   const bytes = random.bytes(512)
   bytes[0] = random.below(2)
   log.setResult(bytes)
@@ -181,7 +180,7 @@ async function recordBatch(session: Session, batch: readonly FunctionSpec[], rou
     log.set(round === 'native', false)
   })
   const { entries, unexpected } = callsIn(session, recorded.length)
-  // Where calls are missing, the entries of the others still follow each other.
+  // If calls are missing, the entries of the other calls still are in order.
   const isComplete = entries.length === recorded.length
   let next = 0
   for (const [index, { entry, values: handed }] of recorded.entries()) {

@@ -1,20 +1,20 @@
 import type { LibrarySpecFile } from '../spec/types.js'
 
-/** `koffi` makes calls of its own, beside the package; `koffi block` stands in for the addon below the package. */
+/** `koffi` calls the library without the package. `koffi block` replaces the addon below the package. */
 export type Engine = 'block' | 'recording' | 'koffi' | 'koffi block' | 'refusals' | 'versions'
 
-/** One library, one stream mode, one way to call: a process of its own. */
+/** One library in one stream mode with one engine. Each job runs in a separate process. */
 export interface Job {
   readonly spec: LibrarySpecFile
-  /** What the recorder was made from, where that is another spec. */
+  /** The spec that the recorder was made from, if it is another one. */
   readonly library?: LibrarySpecFile
-  /** Root of the repository. */
+  /** The root of the repository. */
   readonly root: string
   readonly recorder: string
   readonly engine: Engine
   readonly perThread: boolean
   readonly seed: number
-  /** Where the package is, when it is none of those known; the file as an absolute path. */
+  /** The location of a package that is not one of the known ones; `file` is an absolute path. */
   readonly location?: { readonly file: string; readonly environment: string }
 }
 
@@ -24,9 +24,9 @@ export interface Failure {
 }
 
 export interface Report {
-  /** Functions that were called, or handed bad input. */
+  /** Functions that were called, or that got bad input. */
   functions: string[]
-  /** Number of functions that had to refuse. */
+  /** The number of functions that had to refuse. */
   refused: number
   calls: number
   arguments: number

@@ -1,4 +1,4 @@
-// The same calls through koffi, with prototypes made from the same spec: a second opinion on how a value travels.
+// The same calls through koffi, with prototypes from the same spec: a second opinion on how values are passed.
 
 import type { FunctionSpec, Lowered, StructSpec } from '../spec/types.js'
 import { structsByName } from './abi.js'
@@ -25,7 +25,7 @@ class Types {
     return isWord(lowered) ? 'void *' : cName(scalarKind(lowered))
   }
 
-  /** A struct as words of its alignment, which travel as its integer members do. */
+  /** A struct as words of its alignment, which are passed like its integer members. */
   struct({ type, size, alignment }: { type: string; size: number; alignment: number }): unknown {
     const known = this.#known.get(type)
     if (known !== undefined) return known
@@ -36,12 +36,12 @@ class Types {
   }
 }
 
-/** Whether a value is an address or something that travels as one. */
+/** True if a value is an address or is passed like one. */
 function isWord({ kind }: Lowered): boolean {
   return ['handle', 'deviceptr', 'callback', 'pointer', 'cstring'].includes(kind)
 }
 
-/** The kind of words that a struct of an alignment travels as. */
+/** The kind of the words that represent a struct with this alignment. */
 const wordKind = (alignment: number): ScalarKind => `u${8 * alignment}` as ScalarKind
 
 function structWords(bytes: Uint8Array, alignment: number): unknown[] {
@@ -50,7 +50,7 @@ function structWords(bytes: Uint8Array, alignment: number): unknown[] {
   return Array.from({ length: count }, (_, index) => readScalar(data, index * alignment, wordKind(alignment)))
 }
 
-/** A value as koffi takes it. */
+/** Converts a value for koffi. */
 function toKoffi(value: Value, lowered: Lowered, kept: unknown[]): unknown {
   if (lowered.kind === 'struct') return { words: structWords(value.bytes(), lowered.alignment) }
   if (lowered.kind === 'pointer' && typeof value.js === 'object' && value.js !== null) {
@@ -58,7 +58,7 @@ function toKoffi(value: Value, lowered: Lowered, kept: unknown[]): unknown {
     return address ?? (value.js instanceof SharedArrayBuffer ? new Uint8Array(value.js) : value.js)
   }
   if (typeof value.js === 'string') {
-    // As bytes: a parameter of type `void *` takes no text.
+    // Passed as bytes, because koffi accepts no text for `void *`.
     const bytes = Buffer.from(`${value.js}\0`, 'utf8')
     kept.push(bytes)
     return bytes
@@ -80,7 +80,7 @@ function fromKoffi(entry: FunctionSpec, session: Session, returned: unknown): un
   return ['i64', 'u64'].includes(scalarKind(result)) && result.kind !== 'void' ? BigInt(returned as number) : returned
 }
 
-/** Every function by its exported symbol. */
+/** Calls every function by its exported symbol. */
 export function runKoffi(session: Session): void {
   const { job, report } = session
   const koffi = koffiOf(job)

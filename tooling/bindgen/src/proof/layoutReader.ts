@@ -1,4 +1,4 @@
-// A C++ program that knows structs by the vendor's headers alone: it says what each field of a struct holds, and fills
+// A C++ program that knows structs only from the vendor's headers. It reports the content of each field, and fills
 // structs itself.
 
 import type { LibrarySpecFile } from '../spec/types.js'
@@ -6,9 +6,9 @@ import { structsByName } from './abi.js'
 import { leafSets, placesOf, typeAt } from './leaves.js'
 
 /**
- * The program reads records of: number of the struct (its place among `names`), number of the leaf set, both in 4
- * bytes, and the struct. For each it prints a line: size, alignment, the bytes of each field and where it is, the
- * struct after it filled the fields with random bytes, and the bytes of each field then.
+ * The program reads records: the struct's number (its index in `names`) and the number of the leaf set, both in 4
+ * bytes, then the struct. For each record it prints a line: the struct's size and alignment, the bytes and offset of
+ * each field, the struct after its fields were filled with random bytes, and the bytes of each field afterwards.
  */
 export function emitLayoutReader(spec: LibrarySpecFile, names: readonly string[], prelude: string): string {
   const structs = structsByName(spec)

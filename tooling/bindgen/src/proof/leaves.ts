@@ -1,28 +1,28 @@
-// The scalar fields of a struct at any depth, and values for them.
+// The scalar fields of a struct at any depth, and random values for them.
 
 import type { FieldSpec, FieldType, LibrarySpecFile, StructSpec } from '../spec/types.js'
 import { structsByName } from './abi.js'
 import type { Random } from './random.js'
 import { floatEdges, readScalar, type ScalarKind, scalarKind } from './scalars.js'
 
-/** A scalar field at any depth, with its path in C++ and in JavaScript. */
+/** A scalar field at any depth, with its paths in C++ and JavaScript. */
 export interface Leaf {
-  /** What follows the object in C++: `.res.array.hArray` */
+  /** The C++ expression after the object: `.res.array.hArray` */
   readonly expression: string
   readonly path: readonly (string | number)[]
   readonly type: FieldType
   readonly count?: number
-  /** bytes of one element */
+  /** size of one element in bytes */
   readonly elementBytes: number
 }
 
-/** Where a struct can be reached from a type that has a name in C. */
+/** How to reach a struct from a type with a C name. */
 export interface Place {
   readonly owner: string
   readonly path: string
 }
 
-/** How C++ names each struct, nested ones without a name through the field that has them. */
+/** The C++ path to each struct. An anonymous nested struct is reached through its field. */
 export function placesOf(spec: LibrarySpecFile): Map<string, Place> {
   const byName = structsByName(spec)
   const found = new Map<string, Place>()
@@ -46,7 +46,7 @@ export function typeAt({ owner, path }: Place): string {
   return path === '' ? owner : `std::remove_reference_t<decltype(std::declval<${owner}&>().${path})>`
 }
 
-/** Ways to fill a struct so that each takes one member of every union and all together take all. */
+/** Sets of leaves to fill a struct with. Each set has one member of every union; together they have all members. */
 export function leafSets(structs: ReadonlyMap<string, StructSpec>, name: string): Leaf[][] {
   const entry = structs.get(name)
   if (entry === undefined) throw new Error(`${name} is not in the spec`)
@@ -68,7 +68,7 @@ export function leafSets(structs: ReadonlyMap<string, StructSpec>, name: string)
   return Array.from({ length: count }, (_, index) => groups.flatMap((sets) => sets[index % sets.length] ?? []))
 }
 
-/** Numbers of the fields, those together that share memory: members of a union, with or without a name. */
+/** Indices of the fields, grouped by shared memory: members of a named or anonymous union. */
 function overlapping({ fields }: StructSpec): number[][] {
   const order = [...fields.keys()].sort((a, b) => (fields[a]?.offset ?? 0) - (fields[b]?.offset ?? 0))
   const groups: number[][] = []
@@ -99,16 +99,16 @@ function oneValue(kind: ScalarKind, random: Random): unknown {
   return bits === 64 ? value : Number(value)
 }
 
-/** A random value, extremes among them, as the codec takes it. */
+/** A random value for the codec, sometimes an extreme one. */
 export function randomValue({ type, count }: Leaf, random: Random): unknown {
   const kind = scalarKind(type)
   if (count === undefined) return oneValue(kind, random)
-  // Bytes are 0 … 255, whatever C calls them.
+  // Bytes are 0 … 255, even if C calls them signed.
   if (kind === 'i8' || kind === 'u8') return random.bytes(count)
   return Array.from({ length: count }, () => oneValue(kind, random))
 }
 
-/** What the bytes of a field are to JavaScript. */
+/** Converts the bytes of a field to its JavaScript value. */
 export function valueOfBytes({ type, count, elementBytes }: Leaf, bytes: Uint8Array): unknown {
   const kind = scalarKind(type)
   const data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -117,7 +117,7 @@ export function valueOfBytes({ type, count, elementBytes }: Leaf, bytes: Uint8Ar
   return Array.from({ length: count }, (_, index) => readScalar(data, index * elementBytes, kind))
 }
 
-/** An object with a value at each path. */
+/** Builds an object with a value at each path. */
 export function objectOf(values: readonly (readonly [Leaf, unknown])[]): Record<string, unknown> {
   const root: Record<string | number, unknown> = {}
   for (const [{ path }, value] of values) {

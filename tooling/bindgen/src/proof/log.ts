@@ -1,4 +1,4 @@
-// Reads what the recorder wrote, and tells it what to return.
+// Reads the recorder's log, and sets the results that the recorder returns.
 
 import type { FunctionSpec } from '../spec/types.js'
 import { type RecorderSymbol, recordedBytes } from './abi.js'
@@ -19,7 +19,7 @@ export class Log {
     this.#bytes = new Uint8Array(buffer)
   }
 
-  /** Whether arguments that are text point to text, and whether functions of the loader do their work. */
+  /** Sets whether text arguments point to text, and whether the loader's functions do their work. */
   set(follow: boolean, loader: boolean): void {
     this.#data.setUint32(logLayout.follow, Number(follow), true)
     this.#data.setUint32(logLayout.loader, Number(loader), true)
@@ -62,7 +62,7 @@ function holdsNaN(bytes: Uint8Array): boolean {
   return Number.isNaN(bytes.length === 4 ? data.getFloat32(0, true) : data.getFloat64(0, true))
 }
 
-/** Every difference between the arguments that were handed over and the ones in an entry. */
+/** All differences between the passed arguments and a log entry. */
 export function compareArguments(
   entry: FunctionSpec,
   values: readonly Value[],
@@ -93,7 +93,7 @@ export function compareArguments(
     }
     const expected = value.bytes()
     if (same(arrived, expected)) return
-    // The bits of a NaN do not survive a JavaScript number.
+    // A JavaScript number does not preserve the bits of a NaN.
     const isLoose = lowered.kind === 'float' && Number.isNaN(value.js) && arrived.length === expected.length
     if (!isLoose || !holdsNaN(arrived)) differs('', expected, arrived)
   })

@@ -1,20 +1,20 @@
-// Memory to hand over as pointer arguments.
+// Memory to pass as pointer arguments.
 
 import type { ParameterSpec } from '../spec/types.js'
 import type { Ffi, NativeMemory } from './packages.js'
 
 export interface PointerArgument {
   readonly js: unknown
-  /** Its address, asked after the call. */
+  /** Returns the address; called after the call. */
   readonly address: () => bigint
 }
 
-/** More than any pointer of these libraries says it needs. */
+/** More than any pointer parameter of these libraries needs. */
 const byteLength = 4096
 
 type ArrayType = new (length: number) => ArrayBufferView
 
-/** Arrays of elements that are wider than what a pointer points at are refused. */
+/** Arrays with elements wider than the pointer's target are refused. */
 function arrayFor(size: number | undefined, widest: ArrayType): ArrayType {
   if (size === 2) return Uint16Array
   return size === 4 ? Float32Array : widest
@@ -30,10 +30,10 @@ export class MemoryPool {
     this.#natives = Array.from({ length: 64 }, () => ffi.NativeMemory.allocate(byteLength))
   }
 
-  /** Memory of each kind that a pointer argument may be, in turn, often of the least size. */
+  /** Returns each kind of memory that a pointer argument may be, in rotation, often with the minimum size. */
   any({ pointee }: ParameterSpec): PointerArgument {
     const turn = this.#next++
-    // Arrays this small are in the JavaScript heap, where they may move until their address is taken.
+    // Such small arrays are in the JavaScript heap, where they can move until their address is taken.
     if (pointee !== undefined && turn % 2 === 0) {
       const size = pointee.array && turn % 4 === 0 ? 0 : pointee.size
       return this.#view(turn % 6 === 0 ? new DataView(new ArrayBuffer(size)) : new Uint8Array(size))
@@ -67,7 +67,7 @@ export class MemoryPool {
     return { js: memory, address: () => memory.address }
   }
 
-  /** A structure in some place, with other bytes around. */
+  /** A structure at some offset, surrounded by other bytes. */
   copy(bytes: Uint8Array): ArrayBufferView {
     const target = new Uint8Array(bytes.length + 48).fill(0xa5)
     target.set(bytes, 16)

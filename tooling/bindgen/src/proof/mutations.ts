@@ -1,4 +1,4 @@
-// Specs that are wrong on purpose: a proof that cannot fail proves nothing.
+// Specs that are deliberately wrong, to show that the proof can fail.
 
 import type { FunctionSpec, IntegerKind, LibrarySpecFile, Lowered, ParameterSpec } from '../spec/types.js'
 import { recordedBytes } from './abi.js'
@@ -6,11 +6,9 @@ import { loaderFunctions } from './recorder.js'
 
 export interface Mutation {
   readonly what: string
-  /**
-   * Whether the native library differs from what was generated, or the generated function from what is expected of it.
-   */
+  /** Whether the native library differs from the generated code, or the expectation does. */
   readonly side: 'library' | 'expectation'
-  /** The wrong entry; undefined for a function that cannot be wrong in this way. */
+  /** Returns the wrong entry, or undefined if the function cannot be wrong in this way. */
   readonly apply: (entry: FunctionSpec) => FunctionSpec | undefined
 }
 
@@ -18,7 +16,7 @@ function withParameters(entry: FunctionSpec, parameters: ParameterSpec[]): Funct
   return { ...entry, parameters }
 }
 
-/** A wrong kind of the first parameter that has one. */
+/** Changes the kind of the first parameter that allows it. */
 function wrongParameter(side: Mutation['side'], what: string, change: (lowered: Lowered) => Lowered | false): Mutation {
   const apply = (entry: FunctionSpec): FunctionSpec | undefined => {
     for (const [index, parameter] of entry.parameters.entries()) {
@@ -108,21 +106,21 @@ export const mutations: readonly Mutation[] = [
   },
 ]
 
-/** The fields that a function is looked up by. */
+/** The fields by which a function is looked up. */
 function identityOf({ symbol, lookup, since, versions }: FunctionSpec): Partial<FunctionSpec> {
   return { symbol, lookup, since, versions }
 }
 
 export interface BrokenSpec {
-  /** What the native library is made from. */
+  /** The spec of the native library. */
   readonly library: LibrarySpecFile
-  /** What the calls are compared with. */
+  /** The spec of the expected results. */
   readonly expectation: LibrarySpecFile
-  /** Each function that is wrong, and in which way. */
+  /** The broken functions, and how each is wrong. */
   readonly broken: ReadonlyMap<string, string>
 }
 
-/** A spec with one function wrong in each of the ways that a function of the library can be. */
+/** Returns a spec with one function broken in each possible way. */
 export function breakSpec(spec: LibrarySpecFile): BrokenSpec {
   const wrong = { library: new Map<string, FunctionSpec>(), expectation: new Map<string, FunctionSpec>() }
   const broken = new Map<string, string>()
@@ -139,7 +137,7 @@ export function breakSpec(spec: LibrarySpecFile): BrokenSpec {
       break
     }
   }
-  // Two functions that stand under each other's names.
+  // Two functions with swapped names.
   const [first, second] = usable.filter(
     ({ name, versions, perThreadSymbol }) => !broken.has(name) && versions.length <= 1 && perThreadSymbol === undefined,
   )

@@ -1,5 +1,4 @@
-// The built packages under test, as far as the proofs use them. They are loaded by file, the way an installed package
-// is.
+// The interface of the built packages that the proofs use. They are loaded by file, like an installed package.
 
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -38,7 +37,7 @@ export interface Codec {
 
 export type SysFunction = (...values: unknown[]) => unknown
 
-/** What a sys package exports under the names of the spec. */
+/** The exports of a sys package under the names of the spec. */
 export interface SysPackage {
   readonly library: NativeLibrary
   readonly exports: Readonly<Record<string, unknown>>
@@ -53,12 +52,12 @@ export async function loadSysPackage(file: string, name: LibraryName): Promise<S
   return { exports, library: exports[name] as NativeLibrary }
 }
 
-/** How a package is imported, and the variable that names the library's file, by library. */
+/** For each library, the package's import specifier and the environment variable for the library's file. */
 export const sysPackages = Object.fromEntries(
   libraries.map(({ id, module, places }) => [id, { specifier: module, environment: places.environment }]),
 ) as Readonly<Record<LibraryName, { readonly specifier: string; readonly environment: string }>>
 
-/** The built file behind a specifier, from the root of the repository. */
+/** The built file of a specifier, relative to the root of the repository. */
 export function builtFile(specifier: string): string {
   return `${specifier.replace(/^@shoal\/([\w-]+)/, 'packages/$1/dist')}/index.js`
 }
@@ -72,7 +71,7 @@ export interface Koffi {
   view(address: bigint, length: number): ArrayBuffer
 }
 
-/** The koffi that the packages would take. */
+/** The koffi that the packages resolve to. */
 export function koffiOf({ root }: { readonly root: string }): Koffi {
   return createRequire(join(root, 'packages/ffi/package.json'))('koffi') as Koffi
 }

@@ -1,13 +1,13 @@
-// Child processes with time limits, several at a time.
+// Child processes with time limits, several in parallel.
 import { spawn } from 'node:child_process'
 
 export interface Ended {
   readonly ok: boolean
-  /** how it ended, when not well: its exit status or signal, and the end of what it printed */
+  /** set on failure: the exit status or signal, and the end of the output */
   readonly problem?: string
 }
 
-/** Runs a program to its end. It is killed at the limit. */
+/** Runs a program until it ends, and kills it at the time limit. */
 export function runProgram(
   file: string,
   programArguments: readonly string[],
@@ -46,7 +46,7 @@ export function runProgram(
   })
 }
 
-/** Runs tasks, `width` at a time, and returns their results in order. */
+/** Runs tasks, `width` at a time. Returns their results in order. */
 export async function inParallel<T>(width: number, tasks: readonly (() => Promise<T>)[]): Promise<T[]> {
   const results: T[] = []
   let next = 0

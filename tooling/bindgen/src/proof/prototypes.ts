@@ -1,4 +1,5 @@
-// A library that no vendor has: random prototypes of every shape the generator takes, most of which the real ones lack.
+// A fictitious library with random prototypes of every shape that the generator supports. Real libraries lack most of
+// them.
 
 import type { FunctionSpec, IntegerKind, LibrarySpecFile, Lowered, StructSpec } from '../spec/types.js'
 import { Random } from './random.js'
@@ -43,7 +44,7 @@ const structs: readonly StructSpec[] = structSizes.map(([size, alignment]) => ({
   ],
 }))
 
-/** What the argument block holds: integer words, and registers for floating-point numbers. */
+/** The capacity of the argument block: integer words, and floating-point registers. */
 const most = { words: 44, floats: 8 }
 
 function randomKind(random: Random): Lowered {
@@ -75,7 +76,7 @@ function randomPrototype(index: number, random: Random): FunctionSpec {
     const lowered = randomKind(random)
     if (lowered.kind === 'float') floats++
     else words += lowered.kind === 'struct' ? Math.ceil(lowered.size / 8) : 1
-    // Words that a large struct leaves free in the registers are counted with it.
+    // Registers that a large struct leaves unused count for the struct.
     if (words > most.words - 5 || floats > most.floats) break
     parameters.push({ name: `p${parameters.length}`, ctype: 'int', lowered, direction: 'in' })
   }
@@ -93,7 +94,7 @@ function randomPrototype(index: number, random: Random): FunctionSpec {
   }
 }
 
-/** The spec of such a library; it passes for the runtime's, which asks least of the names. */
+/** The spec of such a library. It poses as the runtime's, which has the fewest rules for names. */
 export function randomPrototypes(count: number, seed: number): LibrarySpecFile {
   const random = new Random(seed)
   return {

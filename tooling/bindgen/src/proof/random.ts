@@ -1,4 +1,4 @@
-/** A repeatable source of numbers (mulberry32). */
+/** A reproducible random number generator (mulberry32). */
 export class Random {
   #state: number
 

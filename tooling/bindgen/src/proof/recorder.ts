@@ -1,17 +1,17 @@
-// A C++ library that stands in for a vendor's: it has every symbol of the spec, each records the bytes of its arguments
-// as they arrived and returns what it was told to. Needs no header of the vendor's.
+// A C++ library that poses as a vendor's. It has every symbol of the spec. Each function records the bytes of its
+// arguments and returns the configured result. Requires no vendor header.
 
 import { libraryRecord, versionParts } from '../../../libraries/index.mjs'
 import { type LibrarySpecFile, type Lowered, type StructSpec, scalarBytes } from '../spec/types.js'
 import { holdsFloat, type RecorderSymbol, recorderSymbols, structsByName } from './abi.js'
 import { cName, scalarKind } from './scalars.js'
 
-/** Where things are in the memory at `shoal_proof_log`. */
+/** Offsets in the memory at `shoal_proof_log`. */
 export const logLayout = {
   used: 0,
-  /** non-zero: arguments that are text point to text */
+  /** non-zero: text arguments point to text */
   follow: 8,
-  /** non-zero: functions that the loader calls do what it expects of them */
+  /** non-zero: functions that the loader calls do their work */
   loader: 12,
   result: 16,
   resultBytes: 512,
@@ -19,7 +19,7 @@ export const logLayout = {
   size: 528 + (4 << 20),
 } as const
 
-/** The function that tells a library's version, which a package calls by itself. */
+/** The function that returns the library's version, which a package calls by itself. */
 function versionAction(id: string, version: number): Record<string, string> {
   const { format, function: name, parts, returnsNothing } = libraryRecord(id).version
   const values = parts === 1 ? [version] : versionParts(format, version)
@@ -27,20 +27,20 @@ function versionAction(id: string, version: number): Record<string, string> {
   return { [name]: `${stores.join(' ')} return${returnsNothing ? '' : ' 0'};` }
 }
 
-/** Functions that a package calls by itself while it resolves others, and what they do for it. */
+/** Functions that a package calls by itself while it resolves other functions, and their bodies. */
 function loaderActions(id: string, version: number): Record<string, string> {
   const lookup = 'return shoal_proof_lookup((const char*)a0, (void**)a1, a2, a3, (int*)a4);'
   return { ...versionAction(id, version), ...(id === 'driver' ? { cuGetProcAddress_v2: lookup } : {}) }
 }
 
-/** The symbols of those functions. */
+/** The symbols of these functions. */
 export function loaderFunctions(library: string): string[] {
   return Object.keys(loaderActions(library, 0))
 }
 
 const unitSize = 300
 
-/** The sources of a recorder: units that can be compiled at the same time. */
+/** The sources of a recorder, as units that can be compiled in parallel. */
 export function emitRecorder(spec: LibrarySpecFile): string[] {
   const symbols = recorderSymbols(spec)
   const structs = structsByName(spec)
@@ -167,7 +167,7 @@ function realMembers(structs: ReadonlyMap<string, StructSpec>, name: string): st
   return union ? `union { ${members.join(' ')} };` : members.join(' ')
 }
 
-/** Callees may rely on the caller to have extended what is below 32 bits. */
+/** Callees may rely on the caller to extend values below 32 bits. */
 function argumentType(lowered: Lowered): string {
   if (lowered.kind === 'struct') return structType(lowered)
   const kind = scalarKind(lowered)
@@ -176,7 +176,7 @@ function argumentType(lowered: Lowered): string {
   return cName(kind)
 }
 
-// Integers come back in a whole register whose upper bits C leaves undefined below 64 bits: here they are noise.
+// Integers are returned in a whole register, whose upper bits C leaves undefined. Here they are noise.
 function resultType(lowered: Lowered): string {
   if (lowered.kind === 'struct') return structType(lowered)
   if (lowered.kind === 'void') return 'void'

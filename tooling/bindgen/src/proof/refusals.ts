@@ -1,5 +1,5 @@
-// Bad input for every parameter of every function: each must be refused with the names of the function and the
-// parameter, before anything native runs.
+// Bad input for every parameter of every function. Each must be refused with an error that names the function and the
+// parameter, before any native code runs.
 
 import type { FunctionSpec, Lowered, ParameterSpec } from '../spec/types.js'
 import { callOnce, fail, type Session } from './engines.js'
@@ -49,7 +49,7 @@ export function badValues({ lowered, pointee }: ParameterSpec, { NativeMemory }:
   }
 }
 
-/** Memory that is too small. An array whose length is another argument may be empty. */
+/** Memory that is too small. An array whose length is in another argument may be empty. */
 function tooSmall(size: number, mayBeEmpty: boolean, NativeMemory: Ffi['NativeMemory']): unknown[] {
   if (size < (mayBeEmpty ? 1 : 0)) return []
   return [
@@ -83,9 +83,9 @@ function badIntegers(lowered: Lowered): unknown[] {
   return [...always, Number(low) - 1, Number(high) + 1, 1n, 2 ** 53]
 }
 
-/** Hands every bad value to every parameter, the others being right. */
+/** Passes every bad value to every parameter, with valid values for the others. */
 export function runRefusals(session: Session): void {
-  // Hundreds of thousands of errors are caught here, and nobody reads where they came from.
+  // Hundreds of thousands of errors are caught here, and their stack traces are never read.
   Error.stackTraceLimit = 0
   for (const entry of session.job.spec.functions) {
     const wrapper = session.sys.exports[entry.name] as SysFunction | undefined
@@ -94,7 +94,7 @@ export function runRefusals(session: Session): void {
       continue
     }
     for (const [index, parameter] of entry.parameters.entries()) refuseAll(session, entry, wrapper, parameter, index)
-    // What was refused must not have left anything behind for the next call.
+    // A refused call must not affect the next call.
     callOnce(session, entry, 'memory', true, (values) => wrapper(...values.map(({ js }) => js)))
     session.report.functions.push(entry.name)
   }

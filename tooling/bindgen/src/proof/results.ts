@@ -1,4 +1,4 @@
-// Results to return, and what each must come back as.
+// Results for the recorder to return, and the values that JavaScript must get.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { FunctionSpec, Lowered } from '../spec/types.js'
@@ -7,7 +7,7 @@ import type { Random } from './random.js'
 import { floatEdges, integerRange, readScalar, scalarKind, writeScalar } from './scalars.js'
 import type { Round } from './values.js'
 
-/** Bytes for the recorder to return: more than any result takes, so that what lies beyond is noise. */
+/** Bytes for the recorder to return. They are longer than any result, so that the rest is noise. */
 export function resultBytes(entry: FunctionSpec, round: Round, random: Random): Uint8Array {
   const { result } = entry
   const bytes = random.bytes(512)
@@ -25,7 +25,7 @@ export function resultBytes(entry: FunctionSpec, round: Round, random: Random): 
   return bytes
 }
 
-/** The value those bytes are to JavaScript. */
+/** The JavaScript value of these bytes. */
 export function expectedResult(result: Lowered, bytes: Uint8Array, codec: Codec | undefined): unknown {
   const data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (result.kind === 'void') return undefined
@@ -33,7 +33,7 @@ export function expectedResult(result: Lowered, bytes: Uint8Array, codec: Codec 
   return readScalar(data, 0, scalarKind(result))
 }
 
-/** What is wrong with a result, or undefined. */
+/** Describes the difference between two results, or returns undefined. */
 export function compareResult(expected: unknown, got: unknown): string | undefined {
   if (isDeepStrictEqual(expected, got)) return undefined
   return `${show(expected)} was returned, ${show(got)} came back`

@@ -1,4 +1,4 @@
-// Takes random values through the codec of every struct and the C++ reader, both ways.
+// Passes random values through the codec of every struct and the C++ reader, in both directions.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { LibrarySpecFile } from '../spec/types.js'
@@ -10,9 +10,9 @@ import { show } from './results.js'
 
 export interface LayoutReport {
   structs: number
-  /** Fields, those of nested structs and elements of arrays of structs included. */
+  /** The number of fields, including those of nested structs and of elements of struct arrays. */
   fields: number
-  /** Values that were compared. */
+  /** The number of compared values. */
   values: number
   failures: { struct: string; what: string }[]
 }
@@ -24,15 +24,15 @@ interface RoundTrip {
   readonly leaves: readonly Leaf[]
   readonly values: readonly (readonly [Leaf, unknown])[]
   readonly image: Uint8Array
-  /** What was in the memory before. */
+  /** The previous content of the memory. */
   readonly before: Uint8Array
 }
 
 const roundsPerSet = 4
-/** Where in a larger memory the struct stands. */
+/** The offset of the struct in a larger memory. */
 const margin = 24
 
-/** Calls `read` with the input of the C++ reader of those structs; it must return what the reader prints. */
+/** Calls `read` with the input for the C++ reader of these structs. `read` must return the reader's output. */
 export function checkRoundTrips(
   spec: LibrarySpecFile,
   names: readonly string[],
@@ -69,7 +69,7 @@ export function checkRoundTrips(
   return report
 }
 
-/** Writes random values with the codec into memory that held something else. */
+/** Writes random values with the codec into memory with other content. */
 function writeOne(
   report: LayoutReport,
   what: Pick<RoundTrip, 'name' | 'codec' | 'set' | 'leaves'>,
@@ -101,7 +101,7 @@ function writeOne(
   return { ...what, values, image, before: around.slice(margin, margin + size) }
 }
 
-/** Sets every property, of views in views where there are. */
+/** Assigns every property, including those of nested views. */
 function assign(view: Record<string, unknown>, value: Record<string, unknown>): void {
   for (const [name, part] of Object.entries(value)) {
     if (typeof part === 'object' && part !== null && Object.getPrototypeOf(part) === Object.prototype)
@@ -152,7 +152,7 @@ function compareRoundTrip(report: LayoutReport, trip: RoundTrip, line: string): 
     }
     report.values += 3
   }
-  // Padding, and what of a union the member does not take.
+  // Padding, and the part of a union that the member does not use, must not change.
   if (trip.image.some((byte, at) => touched[at] === 0 && byte !== trip.before[at]))
     fail('write changed bytes of no field')
 }

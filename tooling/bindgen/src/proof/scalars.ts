@@ -1,4 +1,4 @@
-// Plain values in memory, as C has them.
+// Scalar values in memory, as in C.
 import type { FieldType, IntegerKind, Lowered } from '../spec/types.js'
 
 export type ScalarKind = IntegerKind | 'f32' | 'f64' | 'bool'
@@ -17,7 +17,7 @@ const accessors = {
   f64: 'Float64',
 } as const
 
-/** What a value that is no struct is in memory; pointers and what stands for them are words. */
+/** The memory kind of a value that is not a struct. Pointers and handles are words. */
 export function scalarKind(type: Lowered | FieldType): ScalarKind {
   if (type.kind === 'enum') return type.signed ? 'i32' : 'u32'
   if (type.kind === 'integer' || type.kind === 'float') return type.type
@@ -34,20 +34,20 @@ export function writeScalar(data: DataView, at: number, kind: ScalarKind, value:
   data[`set${accessors[kind]}`](at, (isWide ? BigInt(value) : Number(value)) as never, true)
 }
 
-/** Its name in C. */
+/** The C name of a kind. */
 export function cName(kind: ScalarKind): string {
   if (kind === 'bool') return 'bool'
   if (kind === 'f32' || kind === 'f64') return kind === 'f32' ? 'float' : 'double'
   return `${kind.startsWith('u') ? 'uint' : 'int'}${kind.slice(1)}_t`
 }
 
-/** Least and greatest value of an integer kind. */
+/** The minimum and maximum of an integer kind. */
 export function integerRange(kind: ScalarKind): readonly [bigint, bigint] {
   const bits = BigInt(kind.slice(1))
   return kind.startsWith('u') ? [0n, 2n ** bits - 1n] : [-(2n ** (bits - 1n)), 2n ** (bits - 1n) - 1n]
 }
 
-/** Floating-point numbers at which something changes. */
+/** Floating-point numbers at boundaries. */
 export const floatEdges = [
   0,
   -0,

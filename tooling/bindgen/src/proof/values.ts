@@ -1,4 +1,4 @@
-// Values to call functions with, and the bytes each must arrive as.
+// Values to call functions with, and the bytes that must arrive for each.
 
 import type { FunctionSpec, Lowered, ParameterSpec } from '../spec/types.js'
 import { recordedBytes } from './abi.js'
@@ -7,18 +7,20 @@ import type { Random } from './random.js'
 import { floatEdges, integerRange, readScalar, scalarKind, writeScalar } from './scalars.js'
 
 /**
- * `memory`: pointers are memory, text is text, the rest is random. `native`: the same with native memory alone, for
- * calls on other threads. `random`: everything is, pointers are addresses. `highest` and `lowest`: ends of the range of
- * each kind. `mixed`: ends of ranges, powers of two and random values in any combination.
+ * - `memory`: pointers are memory, text is text, the rest is random.
+ * - `native`: like `memory`, but only native memory, for calls on other threads.
+ * - `random`: everything is random, and pointers are addresses.
+ * - `highest` and `lowest`: the limits of each kind.
+ * - `mixed`: limits, powers of two and random values in any combination.
  */
 export type Round = 'memory' | 'native' | 'random' | 'highest' | 'lowest' | 'mixed'
 
 export interface Value {
-  /** What JavaScript hands over. */
+  /** The value that JavaScript passes. */
   readonly js: unknown
-  /** What must arrive; asked after the call, because memory may get its address in the call. */
+  /** Returns the expected bytes. Called after the call, because memory may get its address during the call. */
   readonly bytes: () => Uint8Array
-  /** Bytes of the text that the argument points to. */
+  /** The bytes of the text that the argument points to. */
   readonly text?: Uint8Array
 }
 
@@ -67,7 +69,7 @@ function integer(lowered: Lowered, round: Round, random: Random): Value {
           ? edge(low, high, random)
           : inRange(low, high, random.u64())
   if (!wide) return half(Number(value), Number(value))
-  // A safe integer may be a number or a bigint.
+  // A safe integer may be passed as a number or a bigint.
   const isSafe = value <= BigInt(Number.MAX_SAFE_INTEGER) && value >= BigInt(Number.MIN_SAFE_INTEGER)
   return word(isSafe && random.below(2) === 0 ? Number(value) : value, value)
 }
@@ -99,7 +101,7 @@ function float(type: 'f32' | 'f64', round: Round, random: Random): Value {
 
 function text(random: Random): Value {
   const value = `${random.pick(texts)}${random.below(4) === 0 ? '' : random.u32().toString(36)}`
-  // The address is that of a copy: only the text can be compared.
+  // The address is that of a copy, so only the text can be compared.
   return { js: value, bytes: () => new Uint8Array(0), text: Buffer.from(value, 'utf8') }
 }
 
@@ -143,7 +145,7 @@ export function argumentFor(parameter: ParameterSpec, round: Round, random: Rand
   }
 }
 
-/** Values for all parameters of a function; where anything is random, no two wide ones are the same. */
+/** Values for all parameters of a function. In random rounds, no two wide values are equal. */
 export function argumentsFor(entry: FunctionSpec, round: Round, random: Random, memory: MemoryPool): Value[] {
   const seen = new Set<unknown>()
   return entry.parameters.map((parameter) => {

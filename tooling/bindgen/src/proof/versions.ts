@@ -1,5 +1,5 @@
-// Every function against libraries of other versions than the one it was generated from: it works, or it refuses with
-// an error that says why, the same each time.
+// Every function with libraries of versions other than the generated one. It works, or it refuses with an error that
+// states the reason, the same each time.
 
 import { versionText } from '../emit/versions.js'
 import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
@@ -12,26 +12,26 @@ function hasOtherSignature({ otherMajors }: FunctionSpec, version: number): bool
   return otherMajors?.includes(Math.floor(version / 1000)) ?? false
 }
 
-/** The library of an earlier version: it lacks what came later, and has the names whose signature was another one. */
+/** A library of an earlier version. It lacks later functions, but has names whose signature was different. */
 export function earlierLibrary(spec: LibrarySpecFile, version: number): LibrarySpecFile {
   const functions = spec.functions.filter((entry) => entry.since <= version || hasOtherSignature(entry, version))
   return { ...spec, headerVersion: version, functions }
 }
 
-/** The library of a later version. The driver's has a new ABI of every function there, under the same name. */
+/** A library of a later version. The driver's has a new ABI of every function under the same name. */
 export function laterLibrary(spec: LibrarySpecFile, version: number): LibrarySpecFile {
   const functions = spec.functions.map((entry) => ({ ...entry, versions: [...entry.versions, version] }))
   return { ...spec, headerVersion: version, functions }
 }
 
-/** A library of the right version that has nothing but what its package asks it before anything else. */
+/** A library of the right version that only has the functions its package calls first. */
 export function emptyLibrary(spec: LibrarySpecFile): LibrarySpecFile {
   const needed = loaderFunctions(spec.library)
   const lookups = spec.functions.filter(({ symbol }) => needed.includes(symbol)).map(({ lookup }) => lookup)
   return { ...spec, functions: spec.functions.filter(({ lookup }) => lookups.includes(lookup)) }
 }
 
-/** The code of the error that a function must throw, or undefined where it must work. */
+/** The code of the error that a function must throw, or undefined if it must work. */
 function expectedRefusal(entry: FunctionSpec, spec: LibrarySpecFile, isThere: boolean): string | undefined {
   const version = spec.headerVersion
   if (hasOtherSignature(entry, version))

@@ -1,6 +1,6 @@
 import type { FunctionSpec, LibrarySpecFile, Lowered, StructSpec } from './types.js'
 
-/** What is new, gone or changed between two specs of a library, a line each. */
+/** Additions, removals and changes between two specs of a library, one line each. */
 export function describeChanges(before: LibrarySpecFile, after: LibrarySpecFile): string[] {
   const lines: string[] = []
   const list = (what: string, names: readonly string[]) => {
@@ -28,7 +28,7 @@ export function describeChanges(before: LibrarySpecFile, after: LibrarySpecFile)
   return lines
 }
 
-/** Changes that matter to callers of older versions of the library, a line each. */
+/** Changes that affect callers of older library versions, one line each. */
 export function describeBreaks(before: LibrarySpecFile, after: LibrarySpecFile): string[] {
   const lines: string[] = []
   const gated = new Set(changedSignatures(before, after).filter(({ otherMajors }) => otherMajors))
@@ -51,7 +51,7 @@ export function describeBreaks(before: LibrarySpecFile, after: LibrarySpecFile):
   return lines
 }
 
-/** Functions whose arguments or result differ between two specs, under the same symbol. */
+/** Functions with the same symbol in both specs, but other arguments or another result. */
 export function changedSignatures(before: LibrarySpecFile, after: LibrarySpecFile): FunctionSpec[] {
   const known = new Map(before.functions.map((entry) => [entry.symbol, entry]))
   return after.functions.filter((entry) => {
@@ -60,7 +60,7 @@ export function changedSignatures(before: LibrarySpecFile, after: LibrarySpecFil
   })
 }
 
-/** A signature as the calling convention sees it. */
+/** A signature in terms of the calling convention. */
 function shapeOf({ result, parameters }: FunctionSpec): string {
   return [result, ...parameters.map(({ lowered }) => lowered)].map(shape).join()
 }

@@ -3,17 +3,17 @@ import { changedSignatures } from './changes.js'
 import type { FunctionSpec, LibrarySpecFile, UnboundSpec } from './types.js'
 
 /**
- * What the headers do not say and the committed spec keeps: the first version of each function, and decisions that no
- * rule covers. While a version is added, a function that the spec does not have is dated to that version, and each
- * guess is noted. Otherwise both stop the generator.
+ * Facts that the committed spec has and headers do not: the first version of each function, and decisions that no rule
+ * covers. While a version is added, a function that is new to the spec gets this version, and each guess is noted.
+ * Otherwise, both cases stop the generator.
  */
 export class History {
   readonly previous: LibrarySpecFile
-  /** version that is being added, as the library counts versions */
+  /** the version that is being added, in the library's numbering */
   readonly added: number | undefined
-  /** symbols of the library that the spec is compared with, which may be older than the headers */
+  /** the exports of the library that the spec is compared with, which may be older than the headers */
   readonly exported: ReadonlySet<string>
-  /** one line for each guess */
+  /** one line per guess */
   readonly notes: string[] = []
   readonly #functions: ReadonlyMap<string, FunctionSpec>
   readonly #known: ReadonlySet<string>
@@ -34,7 +34,7 @@ export class History {
   }
 
   /**
-   * First version of a symbol with its present signature, all versions of it, and the majors with another signature.
+   * The first version of a symbol with its present signature, all its versions, and the majors with another signature.
    */
   dates(symbol: string): Pick<FunctionSpec, 'since' | 'versions' | 'otherMajors'> {
     const known = this.#functions.get(symbol)
@@ -47,9 +47,9 @@ export class History {
   }
 
   /**
-   * Returns `value` where no rule gives one, and notes the problem.
-   * @param name the function or symbol concerned. For one that the spec has, the guess was made when it was added.
-   * @throws Error for a new one while no version is added
+   * Returns `value`, for a case without a rule, and notes the problem.
+   * @param name the function or symbol; if the spec has it, the guess was noted when it was added
+   * @throws Error for a new name if no version is being added
    */
   guess<T>(name: string, problem: string, value: T): T {
     if (this.#known.has(name)) return value
@@ -59,8 +59,8 @@ export class History {
   }
 
   /**
-   * Adds what follows from a comparison with the committed spec: majors of libcudart in which a symbol has another
-   * signature, and symbols that the library exports and no header declares.
+   * Adds the results of a comparison with the committed spec: majors of libcudart in which a symbol has another
+   * signature, and symbols that the library exports but no header declares.
    */
   complete(spec: LibrarySpecFile): LibrarySpecFile {
     return { ...this.#withMajors(spec), unbound: this.#unboundOf(spec) }

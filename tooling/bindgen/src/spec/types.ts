@@ -4,7 +4,7 @@ import { type DeviceLibraryName, type LibraryName, libraries } from '../../../li
 
 export type Direction = 'in' | 'out' | 'inout'
 
-/** How a C value is carried: in an argument slot, or, for structs and floats, some other way. */
+/** How a C value is passed: in an argument slot or, for structs and floats, in another way. */
 export type Lowered =
   | { kind: 'handle'; type: string }
   | { kind: 'deviceptr'; type: string }
@@ -12,7 +12,7 @@ export type Lowered =
   | { kind: 'enum'; type: string; signed: boolean }
   | { kind: 'pointer' }
   | { kind: 'cstring' }
-  /** `brand` names a scalar that no plain number may stand in for */
+  /** `brand` names a scalar for which a plain number is not accepted */
   | { kind: 'integer'; type: IntegerKind; brand?: string }
   | { kind: 'size' }
   | { kind: 'bool' }
@@ -22,60 +22,60 @@ export type Lowered =
 
 export type IntegerKind = 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64'
 
-/** Bytes of a number of a kind. */
+/** The size of a number in bytes. */
 export function scalarBytes(kind: IntegerKind | 'f32' | 'f64'): number {
   return Number(kind.slice(1)) / 8
 }
 
 export interface ParameterSpec {
   name: string
-  /** C type as the header spells it */
+  /** the C type as the header writes it */
   ctype: string
   lowered: Lowered
   direction: Direction
-  /** of a pointer: what it points to, where C says how large that is */
+  /** for a pointer: its target, if the C type has a size */
   pointee?: PointeeSpec
 }
 
-/** The least memory behind a pointer. */
+/** The minimum memory behind a pointer. */
 export interface PointeeSpec {
-  /** bytes of one element; for an array of fixed length, of all */
+  /** size of one element; for an array of fixed length, of the whole array */
   size: number
-  /** as many elements as another argument says, none perhaps */
+  /** set if another argument has the number of elements, which may be zero */
   array?: true
 }
 
 export interface FunctionSpec {
-  /** exported name: the C base name */
+  /** the exported name: the C base name */
   name: string
-  /** symbol in the library's export table of the ABI that was typed */
+  /** the exported symbol of the ABI that this entry describes */
   symbol: string
-  /** name to look the function up by: for the driver the name that cuGetProcAddress knows */
+  /** the name for lookups; for the driver, the name that cuGetProcAddress knows */
   lookup: string
-  /** version that introduced the ABI typed here, as the library counts versions; 0 where the headers do not say */
+  /** the version that introduced this ABI, in the library's numbering; 0 if the headers do not say */
   since: number
-  /** first version of any ABI of this function, and every later one */
+  /** the first version of any ABI of this function, and every later one */
   versions: number[]
-  /** exported symbol of the per-thread-default-stream variant */
+  /** the exported symbol of the per-thread default stream variant */
   perThreadSymbol?: string
-  /** first version of that variant */
+  /** the first version of that variant */
   perThreadSince?: number
   deprecated?: boolean
-  /** documentation group of the header, e.g. CUDA_MEM */
+  /** the header's documentation group, such as CUDA_MEM */
   group: string
   result: Lowered
   resultCtype: string
   parameters: ParameterSpec[]
-  /** majors of the library where the signature is another one */
+  /** majors of the library with another signature */
   otherMajors?: number[]
-  /** family of the table that the header generates the function from, and its column there: a type, a size or `mem` */
+  /** the family in the header's table, and the column: a type, a size or `mem` */
   family?: string
   type?: string
-  /** where the function exists, when not everywhere */
+  /** the platform, if the function does not exist on all */
   platform?: 'linux' | 'win32'
-  /** header that declares it */
+  /** the header that declares it */
   header?: string
-  /** for an earlier ABI: the name under which the newest one is exported */
+  /** for an earlier ABI: the name under which the newest ABI is exported */
   supersededBy?: string
   /** why a library of the right version and platform may lack it */
   reason?: string
@@ -86,7 +86,7 @@ export interface FunctionSpec {
 export interface EnumSpec {
   name: string
   aliases: string[]
-  /** branded scalar that the members are values of */
+  /** the branded scalar of the members */
   brand?: string
   signed: boolean
   members: [name: string, value: number][]
@@ -94,9 +94,9 @@ export interface EnumSpec {
 
 export interface HandleSpec {
   name: string
-  /** C type behind the name */
+  /** the C type of the name */
   ctype: string
-  /** names that share a brand are the same type to C */
+  /** names with equal brands are one type in C */
   brand: string
 }
 
@@ -109,7 +109,7 @@ export interface ScalarSpec {
   name: string
   ctype: string
   type: IntegerKind
-  /** plain numbers are refused by the type checker: the value names an object */
+  /** the value identifies an object, so the type checker refuses plain numbers */
   branded?: boolean
 }
 
@@ -126,7 +126,7 @@ export interface FieldSpec {
   offset: number
   /** size of one element */
   size: number
-  /** number of elements of an array (several dimensions multiplied out) */
+  /** number of array elements (the product of all dimensions) */
   count?: number
 }
 
@@ -137,22 +137,22 @@ export interface StructSpec {
   size: number
   alignment: number
   fields: FieldSpec[]
-  /** C expression that names the type; absent for nested types without a name */
+  /** C expression for the type; absent for anonymous nested types */
   ctype?: string
-  /** only earlier ABIs use it */
+  /** only used by earlier ABIs */
   earlier?: true
 }
 
 /** A struct that carries its size and version because it grew. */
 export interface VersionedStructSpec {
   struct: string
-  /** macro that initialises it */
+  /** the macro that initialises it */
   initializer: string
-  /** what the macro puts into the fields other than size and version; further fields are zero */
+  /** the macro's values for fields other than size and version; further fields are zero */
   initial: [field: string, value: number][]
-  /** layouts that only grew at the end, oldest first; a new run starts where one did not */
+  /** layouts that only grew at the end, oldest first; any other change starts a new run */
   runs: {
-    /** whether programs initialise it with the macro; otherwise with zeros */
+    /** true if programs initialise it with the macro, false if with zeros */
     initialized: boolean
     layouts: { since: number; struct: string }[]
   }[]
@@ -160,45 +160,45 @@ export interface VersionedStructSpec {
 
 export interface ConstantSpec {
   name: string
-  /** integers as decimal text, so that 64-bit values survive JSON */
+  /** integers are decimal text, because JSON cannot hold 64-bit values */
   value: string
   kind: 'number' | 'bigint' | 'float'
-  /** handle or scalar type that the header casts the value to */
+  /** the handle or scalar type that the header casts the value to */
   type?: string
 }
 
-/** Functions that a header declares for a list of types at once. */
+/** Functions that a header declares for a list of types. */
 export interface FamilySpec {
   name: string
-  /** names with `{type}` or `{bits}` where the column stands, and the lists of columns that each is declared for */
+  /** names with `{type}` or `{bits}` for the column, and the lists of columns for which each is declared */
   patterns: { pattern: string; sets: string[] }[]
 }
 
-/** A list of types, or of sizes in bits, of the header. */
+/** A list of types, or of sizes in bits, in the header. */
 export interface TypeSetSpec {
   name: string
-  /** name in function names, C type; a size has no C type */
+  /** the name in function names, and the C type; a size has no C type */
   types: [name: string, ctype: string][]
 }
 
-/** What a header declares or a library exports, and is not bound. */
+/** A declaration or an exported symbol that is not bound. */
 export interface UnboundSpec {
-  /** name, or a pattern as in {@link FamilySpec} */
+  /** a name, or a pattern as in {@link FamilySpec} */
   symbol: string
-  /** names that a pattern stands for */
+  /** number of names that match a pattern */
   count?: number
   exported: boolean
   nature?: 'data' | 'function' | 'inline' | 'device'
   reason: string
 }
 
-/** A real library whose exported symbols the spec was compared with. */
+/** The real library whose exports were compared with the spec. */
 export interface ExportsSpec {
-  /** such as `libcuda of driver 580.159` */
+  /** for example `libcuda of driver 580.159` */
   title: string
   /** the list in `abi`, without `.symbols.txt` */
   file: string
-  /** version of its headers: what came later is not expected in the list */
+  /** the version of its headers; later functions are not expected in the list */
   version: number
 }
 
@@ -207,12 +207,12 @@ export type { DeviceLibraryName, LibraryName }
 /** All libraries. */
 export const libraryNames: readonly LibraryName[] = libraries.map(({ id }) => id)
 
-/** The libraries that work on devices: the software device has a twin of each. */
+/** The libraries that use devices. The software device has a version of each. */
 export const deviceLibraryNames = libraries
   .filter(({ places }) => places.sim !== undefined)
   .map(({ id }) => id) as readonly DeviceLibraryName[]
 
-/** The spec of a library that works on devices. */
+/** The spec of a library that uses devices. */
 export type DeviceSpecFile = LibrarySpecFile & { library: DeviceLibraryName }
 
 export function isDeviceSpec(spec: LibrarySpecFile): spec is DeviceSpecFile {
@@ -222,11 +222,11 @@ export function isDeviceSpec(spec: LibrarySpecFile): spec is DeviceSpecFile {
 export interface LibrarySpecFile {
   format: 1
   library: LibraryName
-  /** version of the headers, as the library counts versions */
+  /** version of the headers, in the library's numbering */
   headerVersion: number
   exports: ExportsSpec
   headers: string[]
-  /** where the library exists, when not everywhere */
+  /** the platform, if the library does not exist on all */
   platform?: 'linux'
   functions: FunctionSpec[]
   enums: EnumSpec[]

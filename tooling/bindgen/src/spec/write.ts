@@ -1,6 +1,9 @@
 import type { LibrarySpecFile } from './types.js'
 
-/** One line per function, enum, struct: small enough to commit, and a change is one line of a diff. */
+/**
+ * Writes one line per function, enum and struct. The file is small enough to commit, and a change is one line in a
+ * diff.
+ */
 export function formatSpec(spec: LibrarySpecFile): string {
   const { functions, enums, structs, handles, callbacks, scalars, constants, ...others } = spec
   const { families, typeSets, unbound, versionedStructs, ...head } = others
