@@ -12,7 +12,7 @@ const { PitchedBuffer } = await import('@shoal/driver/memory')
 const { Library, Linker } = await import('@shoal/driver/library')
 const { cuStreamBeginCapture, cuStreamEndCapture } = await import('@shoal/cuda-sys/driver')
 
-/** Errors of this package, and none of JavaScript's own making. */
+/** Whether an error is one of this package instead of one that JavaScript throws by itself. */
 const isTyped = (error: unknown): boolean =>
   error instanceof StatusError || error instanceof DisposedError || /^[A-Z]\w*[.:]/.test((error as Error).message)
 
@@ -25,7 +25,7 @@ describe('a stream during capture', () => {
   const event = Event.create(device)
   const floats = new Float32Array(16)
   const queued = { stream }
-  // What a capture cannot hold, or forbids the thread.
+  // Calls that a capture cannot record, or that it forbids to its thread.
   const actions: { readonly [what: string]: () => unknown } = {
     'is waited for': () => stream.synchronizeSync(),
     'is waited for without blocking': () => stream.synchronize(),
@@ -66,7 +66,7 @@ describe('a stream during capture', () => {
     } catch (error) {
       refusal = error
     }
-    // What gives a promise refuses by it, and the capture says so as well.
+    // A call that returns a promise rejects it, and the capture fails too.
     if (result instanceof Promise) await expect(result).rejects.toSatisfy(isTyped)
     else if (refusal === undefined) expect([what, result]).toBe('refused')
     if (refusal !== undefined) expect(refusal).toSatisfy(isTyped)
@@ -91,7 +91,7 @@ describe('a stream during capture', () => {
 })
 
 describe('a capture, used from another thread', () => {
-  /** What a thread of its own answers to a call on the stream. */
+  /** Returns the result of a call on the stream from another thread. */
   async function elsewhere(call: string): Promise<unknown> {
     const file = new URL('./fixtures/captureElsewhere.mjs', import.meta.url)
     const worker = new Worker(file, { workerData: { handle: stream.handle, call } })

@@ -66,7 +66,7 @@ describe('CachingPool.allocate', () => {
     expect([first.dtype, first.length, first.device, first.byteLength]).toEqual(['f32', 1000, device, 4000])
     expect(first.copyFromSync(values, { stream }).toArraySync({ stream })).toEqual(values)
     const { address } = first
-    // 4,000 bytes are a block of 4,096; a small block comes from 2 MiB.
+    // 4,000 bytes take a block of 4,096 bytes. A small block is part of a segment of 2 MiB.
     expect([pool.used.current, pool.reserved.current, device.used]).toEqual([4096, 2 * mebibyte, 2 * mebibyte])
     first.dispose()
     expect([pool.used.current, pool.reserved.current]).toEqual([0, 2 * mebibyte])
@@ -89,7 +89,7 @@ describe('CachingPool.allocate', () => {
   ])('%d bytes are a block of %d in a segment of %d MiB', (bytes, block, segment) => {
     using pool = CachingPool.create(device)
     using buffer = pool.allocate(stream, 'u8', bytes)
-    // What is left of a large segment and is small stays with the block.
+    // A small rest of a large segment stays in the block.
     const isWhole = block > mebibyte && segment * mebibyte - block <= mebibyte
     expect(pool.used.current).toBe(isWhole ? segment * mebibyte : block)
     expect(pool.reserved.current).toBe(segment * mebibyte)
@@ -193,7 +193,7 @@ describe('other streams that use pool memory', () => {
     expect(meanwhile.address).not.toBe(address)
     await other.synchronize()
     using afterwards = pool.allocate(stream, 'u8', 4096)
-    // The segment has other free blocks; what waited is one of them when the next request finds none of its size.
+    // The segment has other free blocks. The waiting block becomes free when the next request finds none of its size.
     expect([pool.statistics.waitingBytes, afterwards.address]).toEqual([0, address])
   })
 

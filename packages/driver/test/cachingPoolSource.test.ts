@@ -3,7 +3,7 @@ import type { DeviceBuffer as Buffer } from '@shoal/driver/shared'
 import { StatusError } from '@shoal/types'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 
-// Where the memory of a caching pool comes from, and what it gives back.
+// Tests the source from which a caching pool allocates and to which it frees memory.
 const mebibyte = 2 ** 20
 const deviceBytes = 256 * mebibyte
 Object.assign(process.env, {
@@ -86,7 +86,7 @@ describe('CachingPool.trim', () => {
 })
 
 describe('pool memory that is still in use', () => {
-  /** A source that notes, at each free, whether the work of a stream had ended by then. */
+  /** A source that records, at each free, whether a stream's work was complete. */
   function watched(isOver: () => boolean) {
     const freedAfterWork: boolean[] = []
     const memory = new Map<bigint, Buffer<'u8'>>()
@@ -143,7 +143,7 @@ describe('pool memory that is still in use', () => {
     pool.allocate(stream, 'u8', 100).dispose()
     while (freedAfterWork.length === 0) await sleep(1)
     expect(freedAfterWork).toEqual([true])
-    await pool.trim() // while its source can still ask the event
+    await pool.trim() // while its source can still query the event
   })
 
   test('memory still used by a disposed stream is reused only after its work completes', async () => {
@@ -219,7 +219,7 @@ describe('when device memory runs out', () => {
       /CUDA_ERROR_OUT_OF_MEMORY.*the pool may have 4194304 bytes at most; 1024 of them are in use/s,
     )
     two.dispose()
-    // No room for 20 MiB, which others could share.
+    // Memory is too short for a shared segment of 20 MiB.
     using third = pool.allocate(other, 'u8', 2 * mebibyte - 512)
     expect([third.length, pool.reserved.current]).toEqual([2 * mebibyte - 512, 4 * mebibyte])
   })

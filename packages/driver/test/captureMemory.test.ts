@@ -1,4 +1,4 @@
-// Memory of streams and of pools while a stream is captured.
+// Tests memory of streams and pools during a capture.
 import { BusyError } from '@shoal/types'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { device, firstOf, other, stream, zeros } from './support/graphObjects.js'
@@ -7,7 +7,7 @@ const { finishReleasesSync } = await import('@shoal/driver/shared')
 const { CachingPool, DeviceBuffer, MemoryPool } = await import('@shoal/driver')
 const { captureStatus, Graph, withCaptureMode } = await import('@shoal/driver/graph')
 
-/** When what was disposed of is released. */
+/** Returns the bytes in use, after pending releases. */
 const usedBytes = (): number => {
   finishReleasesSync()
   return device.memoryPool.used.current

@@ -1,4 +1,4 @@
-// What a captured call uses is there at each launch of the graph, or the launch throws.
+// At each launch of a graph, the objects of its captured calls exist, or the launch throws.
 import { readdirSync, readFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -13,7 +13,7 @@ const { Graph } = await import('@shoal/driver/graph')
 type GraphType = import('@shoal/driver/graph').Graph
 
 setFlagsFromString('--expose-gc')
-// The objects of most tests are dropped on purpose.
+// Most tests drop their objects on purpose, which causes leak warnings.
 vi.spyOn(process, 'emitWarning').mockReturnValue(undefined)
 const collect = runInNewContext('gc') as () => void
 
@@ -219,7 +219,7 @@ test('the table has every public function that takes a stream, and every method 
 const takesStream =
   /^(?: {2}|export function )(?:async |static )*([a-z]\w*)(?:<.*>)?\(.*\b(?:QueueOptions|ArrayCopyOptions|LaunchConfig|StreamLike|EventUseOptions|stream: Stream)\b/
 
-/** The functions and methods of the sources that a stream is given to. */
+/** Returns the functions and methods in the sources that take a stream. */
 function namesInSources(): string[] {
   const folder = new URL('../src/', import.meta.url)
   const names: string[] = []

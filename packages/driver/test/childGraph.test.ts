@@ -8,7 +8,7 @@ const { childGraphNode, copyNode, emptyNode, fillNode, Graph, hostNode, kernelNo
   '@shoal/driver/graph'
 )
 
-/** Allocates a word, counts it up, and copies it to `out`. */
+/** Allocates a word, increments it, and copies it to `out`. */
 function withMemory(value: number, out: import('@shoal/driver').DeviceBuffer<'u32'>) {
   const graph = Graph.create(device)
   const { node, memory } = graph.allocate('u32', 1)
@@ -48,7 +48,7 @@ describe('a child graph that copies a graph', () => {
     expect(firstOf(sum)).toBe(102)
     const after = nodeParameters(node) as { readonly graph: InstanceType<typeof Graph> }
     expect(after.graph.nodes).toHaveLength(2)
-    // What was there before is gone, and its nodes with it.
+    // The earlier graph ended, and its nodes with it.
     expect(() => before.graph.nodes).toThrow(DisposedError)
     expect(() => before.graph.add(emptyNode())).toThrow('its node was removed, or has another one')
     expect(() => old?.remove()).toThrow(DisposedError)
@@ -98,7 +98,7 @@ describe('a child graph that copies a graph', () => {
     const seen = child()
     expect(child()).toBe(seen)
     expect(seen.nodes[0]).not.toBe(first)
-    // It ends with its node only.
+    // The inner graph ends only with its node.
     seen.dispose()
     expect(child()).toBe(seen)
     const again = child()
@@ -131,7 +131,7 @@ describe('a graph moved into another graph', () => {
     expect(() => graph.addGraph(inner)).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
     const node = graph.addGraph(inner, { move: true })
     graph.add(kernelNode(add, one, out, 1), { dependencies: [node] })
-    // It still grows, as a part.
+    // The inner graph can still grow as a part.
     inner.add(kernelNode(add, one, sum, 5))
     await run(graph)
     expect([firstOf(out), firstOf(sum)]).toEqual([8, 5])
@@ -158,7 +158,7 @@ describe('a graph moved into another graph', () => {
     expect(() => inner.allocate('u32', 4)).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
     using exec = graph.instantiate()
     expect(() => exec.update(inner)).toThrow(/^GraphExec\.update: graph must be a graph that is no part/)
-    // Also its nodes are those of the graph around it.
+    // The inner graph's nodes are also nodes of the outer graph.
     const fill = inner.add(fillNode(out, 4))
     using whole = graph.instantiate()
     whole.updateNode(fill, fillNode(out, 9)).launch(stream)
@@ -166,7 +166,7 @@ describe('a graph moved into another graph', () => {
     await stream.synchronize()
     expect(firstOf(out)).toBe(9)
     await expect.poll(() => calls).toBe(2)
-    // What was made of it before goes on, with the nodes that it has.
+    // Executable graphs made earlier keep working with their nodes.
     before
       .updateNode(
         host,
@@ -285,12 +285,12 @@ describe('a graph moved into another graph', () => {
     expect(() => graph.add(description)).toThrow(DisposedError)
     expect(() => graph.addGraph(gone, { move: true })).toThrow(DisposedError)
     expect(graph.nodes).toHaveLength(0)
-    // Of another device it may be.
+    // The inner graph may be of another device.
     const far = Graph.create(second)
     graph.addGraph(far, { move: true })
     far.add(emptyNode())
     graph.instantiate().dispose()
-    // What only looks like one.
+    // Values that only look like a graph.
     for (const junk of [Object.create(Graph.prototype), new Proxy(graph, {})]) {
       expect(() => childGraphNode(junk)).toThrow(/^childGraphNode: graph must be a Graph/)
       expect(() => graph.addGraph(junk)).toThrow(/^Graph\.addGraph: graph must be a Graph/)
@@ -366,7 +366,7 @@ describe('a graph with memory nodes', () => {
       expect(() => Graph.create(device).addGraph(graph, { move: true })).toThrow(
         refusal('CUDA_ERROR_NOT_SUPPORTED') as never,
       )
-      // From then on it is that of the other one.
+      // Afterwards the executable graph has the other graph's parameters.
       expect(exec.update(like).result).toBe('success')
       expect(() => like.instantiate()).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
       using own = graph.instantiate()
@@ -404,7 +404,7 @@ describe('a graph with memory nodes', () => {
     expect(() => graph.removeDependency(first, last)).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
     expect(() => last.remove()).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
     expect(last.dependencies).toEqual([first])
-    // What cannot be taken out again is told of as what was refused.
+    // If a refused node cannot be removed again, the error is still the refusal.
     using plain = Graph.create(device)
     const clusters = kernelNode(add.with({ clusterDimension: 3 }), { grid: 8, block: 1 }, out, 1)
     for (const [each, before] of [

@@ -7,13 +7,13 @@ import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 import { moduleRunner } from '../../ffi/test/support/stub.js'
 import { fakeCompiler, noCCompiler } from '../../nvrtc/test/support/fakeCompiler.js'
 
-// Wrong on purpose: what a caller without type checking could pass.
+// Hides a wrong type, like a caller without type checking.
 const wrong = (value: unknown) => value as never
 const runModule = moduleRunner(new URL('../', import.meta.url))
 process.env['SHOAL_DEVICE'] = 'sim'
 const device = Device.get(0)
 const scratch = scratchFolder()
-/** A class as another copy of the package has it. */
+/** The class as another copy of the package defines it. */
 const otherCopies = {
   Program: class Program {
     static readonly [loadedFrom] = 'file:///other.js'
@@ -107,7 +107,7 @@ test.for(['', '120', '60'])(
   'compiles for the newest architecture that NVRTC and the device know (NVRTC knows 75, 80, 90 and %j)',
   (newest, { skip }) => {
     if (reason !== undefined) return skip(reason)
-    // The log of the compiler in place of NVRTC is its options.
+    // The test's replacement of NVRTC writes its options to its log.
     const lines = runModule(
       `import { Device } from '@shoal/driver'
        import { compile, compileSync } from '@shoal/driver/compile'
@@ -131,7 +131,7 @@ describe('the signal of compile()', () => {
     if (reason !== undefined) return skip(reason)
     const folder = scratch
     const counter = join(folder, 'count')
-    // The compiler in place of NVRTC gives its source back.
+    // The test's replacement of NVRTC returns its source.
     const lines = runModule(
       `import { existsSync } from 'node:fs'
        import { Device } from '@shoal/driver'

@@ -35,7 +35,7 @@ const Nested = defineTuple([Entry, Vector, defineStruct('Pair', { a: 'u8', b: 'i
 const vector = (): number[] => [number(), number(), number()]
 const entry = (): unknown[] => [randomInteger(0, 256), Math.random(), vector()]
 
-/** Element types, each with random values. */
+/** Element types, each with a function for random values. */
 const types: readonly (readonly [string, CompoundType, () => unknown])[] = [
   ['an array', Vector, vector],
   ['an array of arrays', Matrix, () => [vector(), vector()]],
@@ -98,7 +98,7 @@ describe.each(types)('elements that are %s', (_, type, make) => {
     }
     expect(() => buffer.copyFromSync(list(make, 3))).toThrow(RangeError)
     expect(() => buffer.fillSync('x' as never)).toThrow(/^DeviceBuffer.fillSync: value: .* must be an array of \d/)
-    // Each call of defineArray and defineTuple makes another type.
+    // Each call of defineArray and defineTuple creates a new type.
     using other = PinnedBuffer.allocate(device, defineTuple([type]), 2)
     expect(() => buffer.copyFromSync(other as never)).toThrow(`source must be of ${type.name}, not '[${type.name}]'`)
     expect(buffer.toArraySync()).toEqual(before)

@@ -68,7 +68,7 @@ describe('Context.run', () => {
   test('refuses a value that is not a function, and an asynchronous function', () => {
     expect(() => context.run(5 as never)).toThrow(new TypeError('Context.run: fn must be a function, not 5'))
     const message = 'Context.run: fn must be a synchronous function, not one that returns a promise'
-    // What it rejects with is nobody's unhandled rejection.
+    // Its rejection is not an unhandled rejection.
     expect(() => context.run(async () => Promise.reject(new Error('unheard')))).toThrow(new TypeError(message))
     expect(context.run(() => null)).toBe(null)
   })

@@ -3,7 +3,7 @@ import { runFixture } from './support/fixture.js'
 
 const mebibyte = 2 ** 20
 
-// Above 8 MiB the data are copied out in slices, between which other work of the event loop runs.
+// Data above 8 MiB is copied in slices, between which the event loop runs other work.
 describe.each([1, 8, 64])('reading %i MiB', (mebibytes) => {
   test.each(['dispose', 'reset', 'asyncDispose', 'disposeThenReset'])(
     'is not disturbed by %s during the read',

@@ -66,7 +66,7 @@ describe('CreatedContext', () => {
     expect(() => context.handle).toThrow(DisposedError)
     expect(() => context.flags).toThrow(DisposedError)
     context.dispose()
-    // The driver has nothing of it any more.
+    // The driver no longer has the context.
     expect(cuCtxDestroy(handle)).not.toBe(0)
   })
 
@@ -108,7 +108,7 @@ describe('CreatedContext', () => {
     ] as const) {
       expect(act).toThrow(message)
     }
-    // No MPS serves this device.
+    // MPS does not serve this device.
     expect(() => CreatedContext.create(device, { execAffinity: 2 })).toThrow(StatusError)
     expect(() => device.primaryContext.execAffinity).toThrow('CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY')
   })

@@ -51,7 +51,7 @@ test('DescriptorHandle is closed with the worker that created it', async () => {
   expect(descriptorsOf(file)).toEqual([])
 })
 
-/** Those of this process that lead to a file; their numbers may be other files' by and by. */
+/** Returns this process's descriptors of a file. Their numbers can be reused for other files later. */
 function descriptorsOf(file: string): string[] {
   return readdirSync('/proc/self/fd').filter((descriptor) => {
     try {

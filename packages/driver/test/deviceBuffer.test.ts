@@ -187,7 +187,7 @@ describe('DeviceBuffer.copyFrom and copyFromSync', () => {
 
   test('allow the array to change after the copy has completed', async () => {
     using stream = Stream.create(device)
-    // Of the first the bytes are taken at the call, of the second when the stream gets there.
+    // The copy reads a short array during the call, and a long one in stream order.
     for (const length of [1001, 1 << 19]) {
       const values = randomFloats(length)
       const expected = values.slice()

@@ -233,10 +233,10 @@ describe('Device.reset', () => {
   test('refuses uses of the device until it completes', async () => {
     const own = new TestDevice(1)
     const { primaryContext } = own
-    // A reset waits for what is being released.
+    // A reset waits for pending releases.
     finishReleasesSync()
     const reset = own.reset()
-    // The native thread's end is heard of by the event loop, which has no turn in between.
+    // Only the event loop receives the native thread's end, and it has no turn in between.
     for (let turn = 0; turn < 100 && !primaryContext.disposed; turn += 1) await undefined
     expect(() => own.createStream()).toThrow(DeviceInUseError)
     expect(() => own.primaryContext).toThrow('device 1: is being reset')

@@ -23,7 +23,7 @@ describe('DeviceResource', () => {
       groups.map(({ multiprocessors }) => multiprocessors),
       remaining?.multiprocessors,
     ]
-    // As many as there can be, each rounded up.
+    // As many groups as possible, each rounded up.
     expect(counts(all.split(1))).toEqual([[2, 2], undefined])
     expect(counts(all.split(2, { groups: 1 }))).toEqual([[2], 2])
     expect(counts(all.split(3))).toEqual([[4], undefined])
@@ -45,7 +45,7 @@ describe('DeviceResource', () => {
     }
     const both = { ignoreCoscheduling: true, maxPotentialClusterSize: true }
     expect(() => all.split(3, both)).toThrow('CUDA_ERROR_INVALID_VALUE')
-    // What was split is not split again, but as what a green context has.
+    // A group cannot be split again, except as the resource of a green context.
     const [part] = all.split(2).groups
     expect(() => part?.split(1)).toThrow('CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION')
   })

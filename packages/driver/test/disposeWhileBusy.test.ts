@@ -12,12 +12,12 @@ interface Blocking {
   disposeSync(): void
 }
 
-/** How long the stream of these tests works: it never ends while a dispose() that does not wait returns. */
+/** Milliseconds of work on these tests' stream. They must exceed the time of a dispose() that does not wait. */
 const busyFor = 400
 afterEach(() => Device.get(0).dispose())
 afterAll(() => Device.get(0).dispose())
 
-/** What is released with the last object of it waits for the device, so the driver is asked whether it has done so. */
+/** Objects whose last release waits for the device. The test asks the driver whether the release is complete. */
 const waits = [
   'DeviceBuffer',
   'PitchedBuffer',
@@ -40,7 +40,7 @@ describe.each(Object.entries(kinds))('%s', (name, make) => {
   test('dispose() returns while a kernel still runs on another stream, and its memory is freed afterwards', async () => {
     const device = Device.get(0)
     const stream = Stream.create(device, { nonBlocking: true })
-    // What a package keeps for itself is there from the first time on.
+    // Create the objects that the package caches, before the measurement.
     for (const one of make(device)) one[Symbol.dispose]()
     stream.synchronizeSync()
     const before = left()

@@ -116,7 +116,7 @@ describe('toDLPack', () => {
       capsule.dispose()
       await new Promise((resolve) => setImmediate(resolve))
       expect(isReleased).toBe(false)
-      // More often than once, as a broken consumer would.
+      // Calls the deleter more than once, like a faulty consumer.
       addon.end(address, versioned, 2)
       await released
     }
@@ -171,12 +171,12 @@ describe('toDLPack', () => {
     try {
       expect(() => toDLPack(pending)).toThrow('toDLPack: stream must be named, as work is pending on the memory')
       toDLPack(pending, { stream: own }).dispose()
-      // A default stream that names no context is that of the memory's device.
+      // A default stream without a context belongs to the memory's device.
       const legacy = { version: 0, handle: 1n, deviceOrdinal: -1, context: 0n } as const
       toDLPack(pending, { stream: { [streamProtocol]: legacy } }).dispose()
       isDone = [own.query(), device.defaultStream.query()]
     } finally {
-      // What waits for it would wait for ever.
+      // Work that waits for the gate would otherwise wait forever.
       gate.array[0] = 1
     }
     await own.synchronize()

@@ -33,6 +33,6 @@ test('the garbage collector knows the size of device and page-locked memory unti
   for (const [name, [during = 0, after = 0]] of Object.entries(told)) {
     expect([name, Math.abs(during - 32) <= 2, Math.abs(after) <= 2]).toEqual([name, true, true])
   }
-  // It was 0, 32, 48, 8, 0 and 32 MiB long, then disposed. It shrinks by whole pieces, here of 32 and 16 MiB.
+  // The buffer had 0, 32, 48, 8, 0 and 32 MiB before its disposal. It shrinks in whole pieces, here of 32 and 16 MiB.
   expect(GrowableRange?.map((size) => Math.round(size / 4) * 4)).toEqual([0, 32, 48, 32, 0, 32, 0])
 })

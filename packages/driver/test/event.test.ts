@@ -18,7 +18,7 @@ afterAll(() => {
   second.dispose()
 })
 
-/** Whether the driver still knows an event by its handle. */
+/** Whether the driver still knows an event's handle. */
 function isThere(handle: EventType['handle']): boolean {
   return context.run(() => [0, 600].includes(cuEventQuery(handle)))
 }
@@ -67,7 +67,7 @@ describe('Event.create', () => {
     const { primaryContext } = own
     expect(() => Event.create(own, throwing(key))).toThrow('thrown by a getter of the program')
     own.dispose()
-    // An event left half-made would keep it.
+    // An incomplete event would keep the context.
     expect(primaryContext.disposed).toBe(true)
   })
 

@@ -9,7 +9,7 @@ import { device, second, works } from './support/works.js'
 
 const { hasReleases } = await import('@shoal/driver/shared')
 
-/** An error that nothing makes of its own accord, and that nothing takes for an answer. */
+/** A status that no call returns by itself and that no code treats as a normal answer. */
 const operatingSystem = 304
 
 function call(name: string, text: string, ...rest: (number | bigint)[]): number {
@@ -21,7 +21,7 @@ function call(name: string, text: string, ...rest: (number | bigint)[]): number 
 const name = NativeMemory.allocate(64)
 const count = NativeMemory.allocate(8)
 
-/** Which functions work calls, and how often. */
+/** Returns the driver functions that the work calls, with the number of calls. */
 async function callsOf(work: () => unknown): Promise<ReadonlyMap<string, number>> {
   call('shimWatch', '', 0, 0, 0)
   await work()
@@ -42,13 +42,11 @@ async function callsOf(work: () => unknown): Promise<ReadonlyMap<string, number>
 
 const isRelease = (api: string): boolean => /Destroy|Free|Release|Unload|Unmap|Unbind|Unregister|Close/.test(api)
 
-/** What the addon asks and sets around each call: an error of it is told of as one of the call. */
+/** Functions that the addon calls around each call. Their errors are reported as errors of that call. */
 const aroundCalls = ['cuCtxGetCurrent', 'cuCtxSetCurrent', 'cuCtxPopCurrent']
-/**
- * What may fail unheard, as it is done another way then: a question is as good as the answer that work is not over yet.
- */
+/** Functions that may fail silently, because their callers have a fallback: a failed query counts as "not complete". */
 const questions = ['cuStreamQuery', 'cuEventQuery', 'cuStreamGetId', 'cuInit', 'cuDeviceTotalMem']
-/** An upload whose end cannot be marked is waited for. */
+/** Functions that mark the end of an upload. If they fail, the upload waits instead. */
 const marks = ['cuEventCreate', 'cuEventRecord']
 const unheard: { readonly [what: string]: readonly string[] } = {
   'copies from and to arrays': marks,
@@ -64,13 +62,13 @@ async function ended(): Promise<void> {
   expect(isActive()).toBe(false)
 }
 
-/** Resolves when what was disposed of is released, and warnings of that have come. */
+/** Resolves when disposed objects are released and the warnings about their releases have arrived. */
 async function released(): Promise<void> {
   while (hasReleases()) await sleep(1)
   await sleep(1)
 }
 
-/** What work throws, the first where something else failed on the way out; or what a late release warns of. */
+/** Returns the error of the work, the original one if its cleanup failed too, or the warning of a late release. */
 async function thrownBy(work: () => unknown): Promise<string> {
   const warnings: string[] = []
   const note = ({ message }: Error): void => {

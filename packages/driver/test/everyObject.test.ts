@@ -9,14 +9,14 @@ const { kinds, toldOf } = (await import('./fixtures/everyObject.mjs' as string))
   readonly toldOf: (name: string) => number
 }
 
-/** What is of no context, or of one of its own. */
+/** Objects without a context, or with a context of their class. */
 const ofNoContext = ['AddressRange', 'PhysicalMemory', 'MappedRange', 'MulticastObject', 'CreatedContext', 'UserObject']
 afterEach(() => Device.get(0).dispose())
 
 describe.each(Object.entries(kinds))('%s', (name, make) => {
   test('holds a driver resource, and dispose() releases it', async () => {
     const device = Device.get(0)
-    // What a package keeps for itself is there from the first time on.
+    // Create the objects that the package caches, before the measurement.
     for (const one of make(device)) await one[Symbol.asyncDispose]()
     const before = left()
     const made = make(device)
@@ -71,7 +71,7 @@ test('the garbage collector reports exactly the objects dropped without dispose(
 })
 
 test('nothing is freed during process exit, because that could wait for work', async () => {
-  // A reference to a user object is given up all the same, which waits for nothing.
+  // A reference to a user object is released anyway, because that waits for nothing.
   const reports = await Promise.all(
     ['keep', 'dispose'].map(async (way) => {
       const environment = { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2', SHOAL_SIM_LEAKS: '1' }

@@ -31,6 +31,6 @@ test('work of a disposed stream does not delay the end of the process', async ()
   const result = await runFixture('exitLeftBehind.mjs')
   expect(result.stdout).toBe('disposed of\n')
   expect(result.code).toBe(0)
-  // Two minutes of work are left.
+  // Two minutes of work are still in flight.
   expect(result.milliseconds).toBeLessThan(100_000)
 })

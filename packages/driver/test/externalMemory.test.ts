@@ -33,7 +33,7 @@ let files = 0
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A file of memory, as another library would export it. */
+/** Creates a memory file, as another library would export it. */
 function memoryFile(byteLength: number): { readonly descriptor: number; readonly path: string } {
   files += 1
   const path = join(folder, `memory${files}`)
@@ -42,7 +42,7 @@ function memoryFile(byteLength: number): { readonly descriptor: number; readonly
   return { descriptor, path }
 }
 
-/** How many descriptors of this process there are of a file. */
+/** Returns the number of this process's descriptors of a file. */
 function openings(path: string): number {
   return readdirSync('/proc/self/fd').filter((number) => linkOf(number) === path).length
 }
@@ -55,10 +55,10 @@ function linkOf(number: string): string | undefined {
   }
 }
 
-// The software device's library has the C library behind it.
+// The software device's library is linked with the C library.
 const eventfd = bindCall(driver.rawSymbol('eventfd') as bigint, 2, 'i32', 'eventfd')
 
-/** A descriptor that is signalled or is not. */
+/** Creates a descriptor that is signaled or not. */
 function eventDescriptor(): number {
   slots64[0] = 0n
   slots64[1] = 0n
@@ -183,9 +183,9 @@ test('a worker that opened the imported descriptor never closes another file tha
     worker.once('message', resolve).once('error', reject),
   )
   expect(warnings).toEqual([])
-  // The release thread closes them.
+  // The release thread closes the descriptors.
   await vi.waitFor(() => expect(openings(path)).toBe(0), { timeout: 60_000 })
-  // Files take the lowest numbers that are free.
+  // New files take the lowest free numbers.
   const files: number[] = []
   while (!files.includes(own)) files.push(openSync(path, 'r'))
   await worker.terminate()

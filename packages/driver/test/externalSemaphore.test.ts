@@ -19,7 +19,7 @@ let files = 0
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A file of memory, as another library would export it. */
+/** Creates a memory file, as another library would export it. */
 function memoryFile(byteLength: number): { readonly descriptor: number; readonly path: string } {
   files += 1
   const path = join(folder, `memory${files}`)
@@ -28,10 +28,10 @@ function memoryFile(byteLength: number): { readonly descriptor: number; readonly
   return { descriptor, path }
 }
 
-// The software device's library has the C library behind it.
+// The software device's library is linked with the C library.
 const eventfd = bindCall(driver.rawSymbol('eventfd') as bigint, 2, 'i32', 'eventfd')
 
-/** A descriptor that is signalled or is not. */
+/** Creates a descriptor that is signaled or not. */
 function eventDescriptor(): number {
   slots64[0] = 0n
   slots64[1] = 0n
@@ -52,7 +52,7 @@ describe('ExternalSemaphore', () => {
     signalSemaphores([{ semaphore, value: 4 }], { stream: other })
     await other.synchronize()
     expect(stream.query()).toBe(false)
-    // The other library.
+    // Acts as the other library.
     const file = openSync(path, 'r+')
     writeSync(file, BigUint64Array.of(5n), 0, 8, 0)
     await stream.synchronize()
@@ -116,7 +116,7 @@ describe('ExternalSemaphore', () => {
         expect(value[0]).toBe(2n)
       }
     }
-    // Nodes are given others of their kind.
+    // Nodes accept other descriptions of their kind.
     signal.update(signalSemaphoresNode([{ semaphore: done, value: 9 }]))
     using exec = byHand.instantiate()
     exec.launch(stream)
@@ -182,7 +182,7 @@ describe('ExternalSemaphore', () => {
       'CUDA_ERROR_NOT_SUPPORTED',
     )
     const { descriptor } = memoryFile(4)
-    // No eventfd, and too short for a value.
+    // This file is not an eventfd and is too short for a value.
     expect(() => ExternalSemaphore.import(device, { type: 'opaque-fd', handle: descriptor })).toThrow(StatusError)
     expect(() => ExternalSemaphore.import(device, { type: 'timeline-fd', handle: descriptor })).toThrow(StatusError)
     closeSync(descriptor)

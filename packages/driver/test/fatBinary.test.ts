@@ -23,7 +23,7 @@ const ptx = `.version 8.0
 `
 const text = Buffer.from(`${ptx}\0`)
 
-/** A fat binary with PTX alone; `flags` say how it is packed. */
+/** Builds a fat binary that contains only PTX. `flags` contain its compression. */
 function fatBinary(content: Uint8Array, flags = 0n, whole = text.length): Uint8Array {
   const image = Buffer.alloc(16 + 64 + Math.ceil(content.length / 8) * 8)
   image.writeUInt32LE(0xba55ed50, 0)
@@ -43,14 +43,14 @@ function fatBinary(content: Uint8Array, flags = 0n, whole = text.length): Uint8A
 const lz4 = 0x2000n
 const zstd = 0x8000n
 
-/** A block of LZ4 that is one run of literals. */
+/** Encodes an LZ4 block with a single run of literals. */
 function lz4Literals(bytes: Uint8Array): Uint8Array {
   const rest = bytes.length - 15
   const lengths = [...new Array<number>(Math.floor(rest / 255)).fill(255), rest % 255]
   return Buffer.concat([Uint8Array.from([0xf0, ...lengths]), bytes])
 }
 
-/** A frame of zstd that is one block as it is. */
+/** Encodes a zstd frame with a single raw block. */
 function zstdRaw(bytes: Uint8Array): Uint8Array {
   const head = Buffer.alloc(12)
   head.writeUInt32LE(0xfd2fb528, 0)
@@ -67,7 +67,7 @@ async function run(image: Uint8Array): Promise<number> {
   return (await out.toArray())[0] as number
 }
 
-/** Whether the system has the library that the software device unpacks zstd by. */
+/** Returns why zstd cannot be tested; undefined if the system has the library that the software device uses. */
 async function zstdReason(): Promise<string | undefined> {
   const error = await run(fatBinary(zstdRaw(text), zstd)).catch((each: unknown) => each as Error)
   return error instanceof Error && error.message.includes('install libzstd.so.1') ? 'no libzstd.so.1 here' : undefined
@@ -100,7 +100,7 @@ describe('the PTX of a fat binary runs', () => {
     async (mode, { skip }) => {
       if (spawnSync('nvcc', ['--version']).status !== 0) return skip('no nvcc here')
       const [source, image] = [join(folder, 'store.cu'), join(folder, `${mode}.fatbin`)]
-      // Long enough to be worth packing.
+      // Long enough for compression to pay off.
       const more = Array.from({ length: 50 }, (_, index) => `if (*p == ${index}) p[${index}] = ${index * 3};`).join(
         '\n',
       )

@@ -23,7 +23,7 @@ function call(name: string, argument: string, ...rest: number[]): number {
 }
 
 function fail(name: string, times: number, status: number): void {
-  // A call that fails would wait for these, and be made again.
+  // A failing call would wait for pending releases and repeat itself.
   finishReleasesSync()
   expect(call('shimFail', name, times, status)).toBe(0)
 }
@@ -32,7 +32,7 @@ function calls(name: string): number {
   return call('shimCalls', name)
 }
 
-/** Keeps a stream busy with usleep() of the C library. */
+/** Keeps a stream busy with the C library's usleep(). */
 function delay(stream: import('@shoal/driver').Stream, milliseconds: number): void {
   const sleep = driver.rawSymbol('usleep') as bigint
   stream.context.run(() => expect(cuLaunchHostFunc(stream.handle, sleep, BigInt(milliseconds * 1000))).toBe(0))
@@ -52,12 +52,12 @@ beforeEach(() => {
 })
 
 afterEach(async () => {
-  // Whatever failed, nothing may keep the context, once the waits of copies that did begin have ended.
+  // After a failure, nothing may keep the context once the waits of started copies have ended.
   device.dispose()
   await vi.waitFor(() => expect(device.primaryContextState.active).toBe(false))
 })
 
-/** What marks the end of uploads of a stream has run. */
+/** Resolves after the event at the end of a stream's uploads is recorded. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe.each(['staged', 'page-locked'])('an upload whose completion cannot be marked (%s) is waited for', (kind) => {
@@ -77,11 +77,11 @@ describe.each(['staged', 'page-locked'])('an upload whose completion cannot be m
     fail(api, 1, outOfMemory)
     const options = { stream: isOwn ? stream : Stream.borrow(device, stream.handle) }
     target.copyFrom(kind === 'staged' ? ones : pinned, options)
-    // Whose stream it is may destroy it before the next turn.
+    // The owner of the stream may destroy it before the next turn.
     if (isOwn) await turn()
     expect(calls(api)).toBe(before + 1)
     expect(stream.query()).toBe(true)
-    // Would overwrite staging memory that is still read.
+    // This copy would overwrite staging memory that is still being read.
     other.copyFrom(new Uint8Array(1000).fill(2), { stream })
     expect(target.toArraySync({ stream })).toEqual(ones)
   })
@@ -148,7 +148,7 @@ test('page-locked memory used by two uploads is kept until both complete', async
   pinned.dispose()
   await first.synchronize()
   await turn()
-  // Where the machine is slow it is over, too.
+  // On a slow machine the work may be complete too.
   if (!last.query()) expect(calls('cuMemFreeHost')).toBe(freed)
   await last.synchronize()
   await vi.waitFor(() => expect(calls('cuMemFreeHost')).toBe(freed + 1), { timeout: 60_000 })
@@ -180,7 +180,7 @@ test('no awaited copy is queued if no event is available to wait for it', async 
 
 test('waits that cannot begin use up no events', async () => {
   using stream = device.createStream()
-  // A stream that is idle needs no event.
+  // An idle stream needs no event.
   fail('cuStreamQuery', 22, notReady)
   await stream.synchronize()
   const before = calls('cuEventCreate')

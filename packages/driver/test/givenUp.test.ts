@@ -15,7 +15,7 @@ const addresses = AddressRange.reserve(unit)
 afterAll(() => addresses.dispose())
 beforeEach(() => expect(device.used).toBe(0))
 
-/** A call on a native thread, of which somebody may give up waiting. */
+/** Starts a call on a native thread that its caller may stop waiting for. */
 function call() {
   let end = (): void => undefined
   const ended = new Promise<void>((resolve) => {

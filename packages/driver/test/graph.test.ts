@@ -140,7 +140,7 @@ describe('a getter in a node description', () => {
     '.version 6.4\n.target sm_52\n.address_size 64\n.visible .entry one(.param .align 8 .b8 value[8]) { ret; }\n',
   ).kernel('one', [Value])
   const run = { grid: 1, block: 1 }
-  /** A description whose getter does something once it is added. */
+  /** A description whose getter calls `act` when it is added. */
   const thatDoes = (act: () => void) => {
     let isAdded = false
     const description = kernelNode(kernel, run, {

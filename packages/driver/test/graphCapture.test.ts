@@ -96,7 +96,7 @@ describe('Graph.capture', () => {
     let promise: Promise<void> | undefined
     const graph = Graph.capture(stream, () => {
       promise = stream.hostFunction(() => void calls.push('captured'))
-      // One that is not captured is called once, and now.
+      // A function on a stream without a capture is called once, now.
       void other.hostFunction(() => void calls.push('other'))
     })
     await promise
@@ -112,7 +112,7 @@ describe('Graph.capture', () => {
     expect(calls).toEqual(['other', 'captured', 'captured', 'captured'])
     using into = Graph.create(device)
     into.capture(stream, () => {
-      // Each of them may have the stream.
+      // Each of these streams may be given.
       using within = Graph.capture(other, () => void stream.hostFunction(() => void calls.push('outer')))
       expect(within.nodes).toHaveLength(0)
     })
@@ -193,7 +193,7 @@ describe('Graph.capture', () => {
     const { AddressRange, CachingPool, GrowableBuffer, ManagedBuffer, PhysicalMemory, RegisteredBuffer } = driver
     const target = zeros()
     const host = new ArrayBuffer(1 << 20)
-    // What is made at the first use of each kind stays.
+    // Objects from the first use of each kind stay, so create them first.
     using physical = PhysicalMemory.create(device, 1 << 21)
     using range = AddressRange.reserve(1 << 21)
     const make = () => {

@@ -7,7 +7,7 @@ const { Graph } = await import('@shoal/driver/graph')
 
 const device = Device.get(0)
 
-/** Each block writes the multiprocessor that it runs on. */
+/** Each block writes the number of its multiprocessor. */
 const whereabouts = `.version 8.0
 .target sm_70
 .address_size 64
@@ -37,7 +37,7 @@ test('a green context runs kernels only on its part of the device, and uses all 
     using out = DeviceBuffer.zeros(device, 'u32', 64)
     kernel.launch({ grid: 64, block: 32, stream }, out)
     seen.push(new Set(await out.toArray({ stream })))
-    // A graph of work of the stream runs there, too, wherever it is launched.
+    // A graph of the stream's work runs there too, on whatever stream it is launched.
     using graph = Graph.capture(stream, () => kernel.launch({ grid: 64, block: 32, stream }, out))
     using exec = graph.instantiate()
     using plain = Stream.create(device, { nonBlocking: true })
@@ -46,7 +46,7 @@ test('a green context runs kernels only on its part of the device, and uses all 
   }
   expect(seen.map(({ size }) => size)).toEqual([2, 2])
   expect(new Set(seen.flatMap((part) => [...part])).size).toBe(4)
-  // Of two parts together, all of them.
+  // Two parts together have all their multiprocessors.
   using both = GreenContext.create(groups)
   using stream = both.createStream()
   using out = DeviceBuffer.zeros(device, 'u32', 64)

@@ -33,7 +33,7 @@ describe('GreenContext', () => {
     const cell = NativeMemory.allocate(CUdevResource.size)
     cuStreamGetGreenCtx(stream.handle, cell)
     expect(cell.u64[0]).toBe(green.handle)
-    // Raw functions take it as a context.
+    // Raw functions accept the green context as a context.
     const [part] = DeviceResource.of(device).split(2).groups
     using half = GreenContext.create(part as never)
     expect(cuCtxGetDevResource(half.contextHandle as never, cell, 1)).toBe(0)
@@ -44,7 +44,7 @@ describe('GreenContext', () => {
     using green = GreenContext.create(DeviceResource.of(device))
     green.push()
     const cell = NativeMemory.allocate(8)
-    // As another library would: our own objects name their context.
+    // Acts as another library, because objects of this package name their context.
     const current = currentContext()
     expect(current?.device.ordinal).toBe(0)
     expect(popContext().handle).toBe(current?.handle)
@@ -73,14 +73,14 @@ describe('GreenContext', () => {
     }
     await expect(stream.synchronize()).rejects.toThrow(DisposedError)
     finishReleasesSync()
-    // The driver says so too, to those who have the handle.
+    // The driver reports it too, to callers with the handle.
     expect(cuStreamSynchronize(handle)).not.toBe(0)
     stream.dispose()
     expect(() => green.handle).toThrow(DisposedError)
     expect(() => green.createStream()).toThrow(DisposedError)
     expect(() => green.resource).toThrow(DisposedError)
     green.dispose()
-    // What was queued before it went still runs.
+    // Work queued before the end of the green context still runs.
     const short = GreenContext.create(DeviceResource.of(device))
     const queue = short.createStream()
     delay(queue, 30)
@@ -105,7 +105,7 @@ describe('GreenContext', () => {
     expect(green.record(event)).toBe(event)
     await event.synchronize()
     expect(busy.query()).toBe(false)
-    // Work of the green context waits for that of the other one, also on a stream that is made later.
+    // Work of the green context waits for the other one's work, also on streams created later.
     another.record(event)
     green.waitEvent(event)
     using later = green.createStream()
@@ -150,7 +150,7 @@ describe('GreenContext', () => {
     ] as const) {
       expect(act).toThrow(message)
     }
-    // The same multiprocessors twice.
+    // Both parts have the same multiprocessors.
     expect(() => GreenContext.create([all, all])).toThrow(StatusError)
   })
 })

@@ -158,7 +158,7 @@ describe('GrowableBuffer.resize', () => {
     expect(buffer.resize(maximumLength).length).toBe(maximumLength)
     expect(buffer.maximumLength).toBe(maximumLength)
     const words = `GrowableBuffer.resize: length must be an integer from 0 to ${maximumLength}`
-    // Memory comes in larger pieces.
+    // Memory is allocated in larger pieces.
     expect(buffer.capacity).toBeGreaterThan(maximumLength)
     expect(() => buffer.resize(maximumLength + 1)).toThrow(new RangeError(`${words}, not ${maximumLength + 1}`))
     expect(() => buffer.resize(buffer.capacity)).toThrow(RangeError)

@@ -116,7 +116,7 @@ test('GrowableRange is printed in one line, also after dispose()', () => {
 test('memory used by a call on a native thread is kept until the call returns', async () => {
   using range = GrowableRange.reserve(device, { maximumBytes: unit * 8, stepBytes: unit })
   range.resize(1)
-  // A second piece.
+  // This needs a second piece.
   range.resize(range.capacity + 1)
   const full = range.capacity
   let end: () => void = () => undefined

@@ -7,13 +7,12 @@ interface Cost {
   readonly bytes: number
 }
 
-/**
- * Of several runs the least time, to which what else the machine does only ever adds, and the memory of the middle one.
- */
+/** Returns the minimum time of several runs, because other work can only add time, and the median memory. */
 async function cost(specifier: string): Promise<Cost> {
   const runs: Cost[] = []
   for (let run = 0; run < 5; run += 1) {
-    // When Node starts its optimizing compiler, megabytes of Node's own code become resident: not the package's cost.
+    // When Node starts its optimizing compiler, megabytes of Node's own code become resident. That is not the package's
+    // cost.
     const options = { arguments: [specifier], nodeArguments: ['--no-opt'] }
     const result = await runFixture('importCost.mjs', {}, options)
     expect(result.stderr).toBe('')
@@ -21,7 +20,7 @@ async function cost(specifier: string): Promise<Cost> {
   }
   return {
     times: Math.min(...runs.map((run) => run.times)),
-    // Node alone is now and then 2 MB smaller where the machine is busy.
+    // On a busy machine, Node alone sometimes uses 2 MB less.
     bytes: median(runs.map((run) => run.bytes)),
   }
 }
@@ -33,7 +32,7 @@ function median(values: readonly number[]): number {
 test('importing the package is fast and takes at most 12 MB', async () => {
   const bare = await cost('./empty.mjs')
   const driver = await cost('@shoal/driver')
-  // 2 to 2.5 of what it takes to read 430 KB of declarations.
+  // The import takes 2 to 2.5 times as long as reading 430 KB of declarations.
   expect(driver.times).toBeLessThanOrEqual(5)
   expect((driver.bytes - bare.bytes) / 2 ** 20).toBeLessThanOrEqual(12)
 })
@@ -80,6 +79,6 @@ test('importing the package loads few packages and files', () => {
   const resolved = [...files.values()].flat().filter((specifier) => !specifier.startsWith('.'))
   const packagesOf = new Set(resolved.map((specifier) => specifier.split('/').slice(0, 2).join('/')))
   expect([...packagesOf].sort()).toEqual(['@shoal/ffi', '@shoal/types'])
-  // Each file costs half a millisecond.
+  // Each file costs 0.5 ms.
   expect(files.size).toBeLessThanOrEqual(18)
 })

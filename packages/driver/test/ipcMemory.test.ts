@@ -8,7 +8,7 @@ const { TestDevice } = await import('./support/testDevice.js')
 const device = new TestDevice(0)
 const buffer = DeviceBuffer.from(device, Float32Array.of(1, 2, 3, 4))
 
-/** What another process said of `buffer.slice(1, 3)`. */
+/** The other process's report about `buffer.slice(1, 3)`. */
 let told: { readonly [step: string]: unknown }
 
 beforeAll(async () => {

@@ -5,10 +5,10 @@ Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1' })
 const { cuEventQuery } = await import('@shoal/cuda-sys/driver')
 const { finishReleasesSync, Stream } = await import('@shoal/driver/shared')
 const { delay, TestDevice } = await import('./support/testDevice.js')
-// What the package does not export.
+// The package does not export this class.
 const { StagingPool } = await import('../src/memory/buffers/staging.js')
 
-// Keeps the driver's context, so that what is given back is given back by name and not with the context.
+// Keeps the driver's context, so that blocks are freed individually instead of with the context.
 const kept = new TestDevice(0)
 void kept.primaryContext
 afterAll(() => kept.dispose())
@@ -28,7 +28,7 @@ test('up to 96 MiB of recently used staging memory is reused, and freed with the
   expect([large, middle, small].map((block) => block?.bytes.length)).toEqual([64 * MiB, 32 * MiB, 64 * 1024])
   for (const block of [large, middle]) pool.give(block as never)
   expect(addresses()).toEqual([])
-  // One more is too much: what was given back first goes.
+  // One more block exceeds the limit, so the block returned first is freed.
   pool.give(small as never)
   expect(addresses()).toEqual([large?.address])
   expect([large, middle].map((block) => block?.bytes.length)).toEqual([0, 32 * MiB])
@@ -36,7 +36,7 @@ test('up to 96 MiB of recently used staging memory is reused, and freed with the
   expect(take(17 * MiB, 1)).toEqual([middle, small])
   expect(made).toHaveBeenCalledTimes(3)
 
-  // Who copies one size again and again has its block each time, whatever else there is.
+  // Repeated copies of one size always reuse their block, whatever other blocks exist.
   freed.mockClear()
   const others = take(64 * MiB, 8 * MiB, 8 * MiB, 1, 2 * MiB)
   for (const block of [...others, middle]) pool.give(block as never)
@@ -49,13 +49,13 @@ test('up to 96 MiB of recently used staging memory is reused, and freed with the
   expect(made).not.toHaveBeenCalled()
   expect(addresses()).toEqual([others[0]?.address])
 
-  // What is larger than what may be kept is not, and drives nothing out.
+  // A block above the limit is not kept, and frees no other block.
   freed.mockClear()
   const beyond = pool.take(65 * MiB)
   expect(beyond.bytes.length).toBe(65 * MiB)
   pool.give(beyond)
   expect(addresses()).toEqual([beyond.address])
-  // Beside these, one block for copies in parts.
+  // In addition, one block for copies in parts is kept.
   const parts = [pool.take(4 * MiB), pool.take(4 * MiB)] as const
   freed.mockClear()
   for (const part of parts) pool.give(part)
@@ -89,7 +89,7 @@ test('events for waits are reused, and destroyed with the context', () => {
   expect(context.disposed).toBe(true)
   const invalidHandle = 400
   expect(statuses()).toEqual([invalidHandle, invalidHandle, 0])
-  // Nothing is kept by a context that is gone.
+  // A closed context keeps nothing.
   context._events.giveBack(stays)
 })
 

@@ -212,7 +212,7 @@ describe('occupancy of a Kernel', () => {
   test("potentialBlockSize considers all sizes up to the kernel's limit, on all multiprocessors", () => {
     const kernel = module.kernel('args_4', ['i32'])
     const multiprocessors = device.attribute('MULTIPROCESSOR_COUNT')
-    // The kernel has at most 512 threads a block.
+    // The kernel has at most 512 threads per block.
     expect(kernel.potentialBlockSize()).toEqual({ blockSize: 512, minGridSize: 4 * multiprocessors })
     const { blockSize, minGridSize } = kernel.potentialBlockSize({ sharedMemory: (threads) => threads * 300 })
     expect(minGridSize).toBe(kernel.maxActiveBlocks(blockSize, { sharedMemory: blockSize * 300 }) * multiprocessors)

@@ -150,13 +150,13 @@ describe('scalar arguments', () => {
   test('types are known at compile time', () => {
     const kernel = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
     expectTypeOf(kernel.signature).toEqualTypeOf<readonly ['f32', 'ptr', 'ptr', 'i32']>()
-    // @ts-expect-error a number is no pointer
+    // @ts-expect-error a number is not a pointer
     expect(() => kernel.launch(good, 1, 2, null, 3)).toThrow(TypeError)
     // @ts-expect-error an argument is missing
     expect(() => kernel.launch(good, 1, null, null)).toThrow(TypeError)
     // @ts-expect-error f32 takes numbers
     expect(() => kernel.launch(good, '1', null, null, 3)).toThrow(TypeError)
-    // @ts-expect-error there is no such type
+    // @ts-expect-error this type does not exist
     expect(() => module.kernel('args_4', ['int'])).toThrow(TypeError)
   })
 })

@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { corpusFile } from './support/corpus.js'
 
-// SHOAL_SIM_CHECK=1, on kernels with one fault each: packages/sim/test/ptx/wrong.cu, compiled with -lineinfo.
+// SHOAL_SIM_CHECK=1, with kernels that have one fault each: packages/sim/test/ptx/wrong.cu, compiled with -lineinfo.
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '32', SHOAL_SIM_CHECK: '1' })
 const { Device, DeviceBuffer, Module } = await import('@shoal/driver')
 
 const source = readFileSync(corpusFile('wrong.cu'), 'utf8').split('\n')
-/** The number of the line that begins so, after the kernel's first. */
+/** Returns the number of the first line after the kernel's start that starts with the text. */
 function lineOf(kernel: string, text: string): number {
   const start = source.findIndex((line) => line.includes(`void ${kernel}(`))
   return source.findIndex((line, index) => index >= start && line.includes(text)) + 1
@@ -17,7 +17,7 @@ function lineOf(kernel: string, text: string): number {
 
 let nextDevice = 0
 
-/** Runs a kernel on a device of its own, whose context may be lost; what the error says. */
+/** Runs a kernel on a separate device, whose context may be lost. Returns the error's report. */
 async function reportOf(name: string, block: number, options: { n?: number; input?: boolean; length?: number } = {}) {
   const device = Device.get(nextDevice++)
   const module = Module.loadSync(device, readFileSync(corpusFile('wrong.ptx'), 'utf8'))

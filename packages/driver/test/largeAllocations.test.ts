@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'vitest'
 
-// Sizes whose high word counts. The software device commits memory when it is touched, so these cost nothing.
+// Sizes whose high word is not 0. The software device commits memory at its first use, so these sizes cost nothing.
 const gibibyte = 2 ** 30
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_MEMORY_BYTES: String(64 * gibibyte) })
 const { CachingPool, DeviceBuffer, MemoryPool, Stream } = await import('@shoal/driver/shared')
@@ -25,7 +25,7 @@ test.each([
   const buffer = allocate()
   await stream.synchronize()
   expect(buffer.byteLength).toBe(byteLength)
-  // The last bytes belong to the buffer: the device refuses copies behind the end of an allocation.
+  // The last bytes belong to the buffer: the device refuses copies beyond the end of an allocation.
   const last = buffer.slice(byteLength - 4096, byteLength)
   expect(last.address - buffer.address).toBe(BigInt(5 * gibibyte))
   last.fillSync(7, { stream })

@@ -27,7 +27,7 @@ test('DeviceBuffer.copyTo rejects if its target is detached during the copy', as
   await buffer.copyTo(new Uint8Array(8 * megabyte))
 })
 
-/** Bytes of which no two parts of a copy are alike. */
+/** Returns bytes in which all parts of a copy differ. */
 function pattern(byteLength: number, factor = 1): Uint8Array<ArrayBuffer> {
   const words = new Uint32Array(Math.ceil(byteLength / 4))
   for (let index = 0; index < words.length; index += 1) words[index] = Math.imul(index, 2_654_435_761 * factor)
@@ -43,7 +43,7 @@ test('DeviceBuffer.copyFrom leaves large copies to the stream', async () => {
   using stream = Stream.create(device)
   const copied = await copiedPerTurn(async () => {
     buffer.copyFrom(source, { stream })
-    new Uint8Array(1).set([1]) // so that something is counted
+    new Uint8Array(1).set([1]) // so that the measurement counts something
     await stream.synchronize()
   })
   expect(copied).toBeLessThan(megabyte)

@@ -6,7 +6,7 @@ Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1' })
 const { Device, DeviceBuffer, Event, Module } = await import('@shoal/driver')
 const { Graph, kernelNode } = await import('@shoal/driver/graph')
 
-/** Each block writes its place in its cluster, and how many blocks that has. */
+/** Each block writes its position in its cluster, and the cluster's number of blocks. */
 const code = `
 .version 8.5
 .target sm_90
@@ -70,7 +70,7 @@ describe('kernel.with', () => {
       stream.synchronizeSync()
     })
     expect(asNode).toEqual(inClustersOf(8))
-    // The sizes go to the driver as they are.
+    // The driver receives the sizes unchanged.
     expect(() => place.with({ clusterDimension: 3 }).launch(config(), null)).toThrow(
       expect.objectContaining({ code: 'CUDA_ERROR_INVALID_CLUSTER_SIZE', api: 'cuLaunchKernelEx' }),
     )

@@ -67,7 +67,7 @@ test('many leaks of one kind are reported in one warning with their count', asyn
   })
   const { warnings, told } = JSON.parse(stdout) as { warnings: string[]; told: number }
   expect(told).toBe(371)
-  // The collector may take them in a few runs, each of which tells of its own.
+  // The collector may find the objects in several runs, each of which warns separately.
   expect(warnings.length).toBeLessThan(20)
   expect(warnings).toContainEqual(
     expect.stringMatching(/^\d+ objects like this: An Event of device 0 was dropped without dispose\(\); /),

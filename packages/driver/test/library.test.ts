@@ -7,7 +7,7 @@ const { Library, moduleLoadingMode } = await import('@shoal/driver/library')
 const { Graph, kernelNode } = await import('@shoal/driver/graph')
 const { TestDevice } = await import('./support/testDevice.js')
 
-/** `scale` multiplies each element by what `factors` begins with, and counts its launches in `launches`. */
+/** `scale` multiplies each element by the first of `factors` and counts its launches in `launches`. */
 const code = `
 .version 8.5
 .target sm_80
@@ -180,7 +180,7 @@ test('kernels, variables and views of a Library end with it', () => {
 test('a managed variable whose array is still reachable keeps the Library loaded', () => {
   const own = Library.loadSync(device, code)
   const { buffer } = own.managed('launches', 'u32')
-  // Node.js 20 has no `transfer`; later ones let no such memory go to other threads, which is what a clone may be for.
+  // Node.js 20 has no `transfer`. In later versions such memory cannot move to other threads, although clones might.
   const { transfer } = buffer as { transfer?: () => ArrayBuffer }
   const moved = transfer === undefined ? structuredClone(buffer, { transfer: [buffer] }) : transfer.call(buffer)
   own.dispose()

@@ -62,7 +62,7 @@ const int = 2 ** 31 - 1
 const pictures = { dimensions: [16, 4, 4, 4], lowerCorner: [-1, -1], upperCorner: [0, 0] }
 const wide = { dimensions: [16, 4, 4], channelsPerPixel: 16, pixelsPerColumn: 32 }
 
-// What a number is of, its limits, and a call with one.
+// The function and parameter, the limits, and a call with a value.
 test.each<[string, string, number, number, (value: never) => unknown]>([
   ['DeviceBuffer.allocate', 'length', 0, Math.floor(any / 8), (n) => DeviceBuffer.allocate(device, 'f64', n)],
   [

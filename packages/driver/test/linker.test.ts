@@ -12,7 +12,7 @@ const { Linker } = await import('@shoal/driver/library')
 
 const head = (version = '8.0', target = 'sm_80') => `.version ${version}\n.target ${target}\n.address_size 64\n`
 
-/** Calls `weigh` and reads `bias`, which others have; its own `helper` and `table` are nobody else's. */
+/** Calls `weigh` and reads `bias` of another image. Its `helper` and `table` are private. */
 const kernels = `${head()}
 .file 1 "kernels.cu"
 .extern .func (.param .b32 result) weigh(.param .b32 value);
@@ -47,7 +47,7 @@ const kernels = `${head()}
 }
 `
 
-/** Has `weigh` and `bias`, and others by the names `helper` and `table`. */
+/** Defines `weigh` and `bias`, and separate `helper` and `table`. */
 const functions = `${head('8.5', 'sm_90')}
 .visible .global .align 4 .u32 bias = 1000;
 .global .align 4 .u32 table[1] = {100};
@@ -86,7 +86,7 @@ const bias = `${head()}.visible .global .align 4 .u32 bias = 0;\n`
 const device = Device.get(0)
 afterAll(() => device.dispose())
 
-/** What `run` of a linked image writes for 3. */
+/** Returns the result of a linked image's `run` for 3. */
 function result(image: Uint8Array): number {
   using module = Module.loadSync(device, image)
   using out = DeviceBuffer.zeros(device, 'u32', 1)
@@ -102,7 +102,7 @@ function linked(...inputs: readonly string[]): Uint8Array {
 }
 
 test('linked kernels call functions and use variables of other inputs; static symbols stay separate', async () => {
-  // 3 × 100, 2 more, 1000 more.
+  // 3 × 100, plus 2, plus 1000.
   expect(result(linked(kernels, functions))).toBe(1302)
   expect(result(linked(functions, kernels))).toBe(1302)
   using linker = Linker.create(device, { optimizationLevel: 3, target: 90 })
@@ -168,7 +168,7 @@ describe('the linker refuses', () => {
     expect(() => linker.add(`${head()}.visible .entry run( {`, { name: 'broken.ptx' })).toThrow(
       /cuLinkAddData[\s\S]*broken\.ptx[\s\S]*line 4/,
     )
-    // It goes on with the rest.
+    // The linker continues with the remaining inputs.
     expect(result(linker.add(kernels).add(functions).completeSync())).toBe(1302)
   })
 

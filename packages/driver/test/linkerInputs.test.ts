@@ -12,7 +12,7 @@ test('linker input kinds have the numbers of CUjitInputType', () => {
   })
 })
 
-/** An image of 20 bytes that begins so; an ELF file tells for what machine it is in the bytes 18 and 19. */
+/** Returns 20 bytes that start with a magic number. Bytes 18 and 19 of an ELF file are its machine. */
 function image(magic: readonly number[], machine = 0): Uint8Array {
   const bytes = new Uint8Array(24).subarray(4)
   bytes.set(magic)

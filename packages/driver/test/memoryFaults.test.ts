@@ -35,14 +35,14 @@ function call(name: string, argument: string, ...rest: number[]): number {
 }
 
 function fail(name: string, status: number = invalidValue, times = 1): void {
-  // A call that fails would wait for these, and be made again.
+  // A failing call would wait for pending releases and repeat itself.
   finishReleasesSync()
   expect(call('shimFail', name, times, status)).toBe(0)
 }
 
 const calls = (name: string): number => call('shimCalls', name)
 const openDescriptors = (): number => readdirSync('/proc/self/fd').length
-/** Bytes in use, when what was disposed of is released. */
+/** Returns the bytes in use, after pending releases. */
 const used = (): number => {
   finishReleasesSync()
   const { free, total } = device.memoryInfo()
@@ -114,7 +114,7 @@ test('a growable range frees its other pieces even if one cannot be freed', () =
   expect(calls('cuMemUnmap') - before).toBe(3)
   expect(range.disposed).toBe(true)
   range.dispose()
-  // What the shim kept from happening.
+  // The shim prevented this free.
   expect(used()).toBe(unit)
   expect(cuMemUnmap(address as CUdeviceptr, unit)).toBe(0)
   expect(cuMemAddressFree(address as CUdeviceptr, unit * 4)).toBe(0)
@@ -255,7 +255,7 @@ test('dispose() of many buffers frees each, reports each failed free, and leaves
   expect(calls('cuMemFree') - before).toBe(700)
   for (const warning of warnings)
     expect(warning).toContain('A DeviceBuffer: what it held could not be freed: cuMemFree')
-  // The frees that the shim kept from happening were the first three.
+  // The shim prevented the first three frees.
   expect(used()).toBe(3 * 4096)
   for (const address of addresses.slice(0, 3)) expect(cuMemFree(address)).toBe(0)
 })

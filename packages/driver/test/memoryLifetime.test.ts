@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { runFixture } from './support/fixture.js'
 
-/** How many ranges; SHOAL_RANGES=10000 for a long run. */
+/** Number of ranges; SHOAL_RANGES=10000 for a long run. */
 const ranges = process.env['SHOAL_RANGES'] ?? '4000'
 const mebibyte = 2 ** 20
 
 async function outcome<T = Record<string, unknown>>(way: string, ...more: string[]): Promise<T> {
-  // With a small young generation the heap of JavaScript stays as it is, and growth is ours.
+  // With a small young generation the JavaScript heap stays constant, so any growth comes from the package.
   const nodeArguments = ['--expose-gc', '--no-warnings', '--max-semi-space-size=1']
   const result = await runFixture('memoryLifetime.mjs', undefined, { arguments: [way, ...more], nodeArguments })
   expect(result.signal).toBeNull()
@@ -84,8 +84,8 @@ test(`making, mapping, sharing and disposing ${ranges} ranges leaks nothing`, as
   console.log(`${ranges} ranges: resident ${before.resident} before, ${after.resident} bytes after`)
   expect(after.used).toBe(before.used)
   expect(after.descriptors).toBe(before.descriptors)
-  // A kilobyte a range; the process itself takes and gives back up to two mebibytes meanwhile.
+  // One kilobyte per range. The process itself grows and shrinks by up to 2 MiB meanwhile.
   expect(after.resident - before.resident).toBeLessThan(Number(ranges) * 1024)
-  // One range that is not given back is 128 MiB of addresses.
+  // A single leaked range would be 128 MiB of addresses.
   expect(after.addresses - before.addresses).toBeLessThan(128 * mebibyte)
 }, 120_000)

@@ -50,7 +50,7 @@ describe('Stream.writeValue and waitValue', () => {
     producer.writeValue(word, 0xffff_fffe)
     consumer.waitValue(word, 0xffff_ffff)
     producer.writeValue(word, 2)
-    // A counter that wrapped around counts as reached.
+    // A counter that wrapped around meets the condition.
     await Promise.all([producer.synchronize(), consumer.synchronize()])
   })
 })

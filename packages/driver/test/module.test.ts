@@ -19,7 +19,7 @@ beforeAll(() => {
   device = Device.get(0)
 })
 
-/** How many modules the driver holds. */
+/** Returns the number of modules in the driver. */
 function loadedModules(): bigint {
   return bindBigCall(driver.rawSymbol('shimModules') as bigint, 0, 'u64', 'shimModules')()
 }
@@ -174,8 +174,8 @@ describe('loading malformed images', () => {
 
 describe('an image is as long as its header states', () => {
   /**
-   * An ELF file with a table of three entries of 64 bytes right behind its header; `at` is where the header tells its
-   * offset.
+   * Returns an ELF file with a table of three entries of 64 bytes after its header. `at` is the header's field with the
+   * table's offset.
    */
   function elf(at: number, size: number, byteLength: number, first = 64n): Uint8Array {
     const image = new Uint8Array(byteLength)
@@ -201,7 +201,7 @@ describe('an image is as long as its header states', () => {
     ['program headers', (byteLength: number) => elf(...programs, byteLength), 256, 'its program headers'],
     ['contents', fatBinary, 100, 'its contents'],
   ])('with %s is read to its last byte and no further', (_, image, end, part) => {
-    // What the driver says then is its own affair.
+    // The text of the driver's own error does not matter.
     const refusal = (byteLength: number): string => {
       try {
         Module.loadSync(device, image(byteLength)).dispose()

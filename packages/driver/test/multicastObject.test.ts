@@ -97,7 +97,7 @@ describe('binding memory to a MulticastObject', () => {
     using object = MulticastObject.create({ deviceCount: 2, byteLength: unit, handleTypes: 'posix-fd' })
     object.addDevice(device)
     using handle = object.export()
-    // As another process would have it.
+    // Acts as another process.
     using elsewhere = MulticastObject.import(handle)
     const memory = PhysicalMemory.create(device, unit, { handleTypes: 'posix-fd' })
     const bound = object.bindMemory(memory)

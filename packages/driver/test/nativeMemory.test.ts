@@ -17,7 +17,7 @@ const options = { verbose: true } as object
 
 beforeAll(() => {
   writeFileSync(file, ptx)
-  // What is kept for all calls is there.
+  // The first load allocates the memory that all calls share.
   Module.loadSync(device, ptx).dispose()
 })
 afterAll(() => rmSync(folder, { recursive: true }))

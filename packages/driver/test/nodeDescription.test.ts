@@ -84,7 +84,7 @@ describe('node descriptions', () => {
       { grid: 2, block: 4 },
       { grid: 2, block: 4, sharedMemory: undefined },
     ] as const
-    // Described before any of them is added.
+    // All nodes are described before the first is added.
     const described = sizes.map((config) => kernelNode(add, config, sum, 1))
     for (const description of described) graph.add(description)
     const three = (size: number | readonly number[]): number[] => [...[size].flat(), 1, 1].slice(0, 3)

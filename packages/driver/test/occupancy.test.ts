@@ -2,7 +2,7 @@ import { DisposedError, StatusError } from '@shoal/types'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { compile, lastOccupancy, shimActiveBlocks, shimEnvironment } from './support/shim.js'
 
-// A library in front of the software device answers, from the numbers of one multiprocessor.
+// A library in front of the software device answers with the numbers of one multiprocessor.
 Object.assign(process.env, shimEnvironment(compile('kernelShim')), { SHOAL_SIM_DEVICES: '1' })
 const { availableSharedMemory, maxActiveBlocks, searchBlockSize } = await import('@shoal/driver/shared')
 const { TestDevice, throwing } = await import('./support/testDevice.js')
@@ -124,7 +124,7 @@ describe('availableSharedMemory', () => {
   })
 })
 
-/** The same by looking at every size that is whole warps, and the limit itself. */
+/** Finds the same result by trying every size of whole warps, and the limit itself. */
 function plainSearch(limit: number, bytesOf: (size: number) => number): { blockSize: number; minGridSize: number } {
   let best = { blockSize: 0, minGridSize: 0, threads: 0 }
   for (let size = 1; size <= limit; size += 1) {

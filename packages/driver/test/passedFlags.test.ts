@@ -40,7 +40,7 @@ test('cuLinkAddData receives the size of each image, which for PTX includes the 
 
 type Flags = readonly [options: object, told: number]
 
-/** A function, what has it called with options, and where and what C is told then. */
+/** A function, a call of it with options, and the position and value of the flags that C receives. */
 const flags: readonly (readonly [string, (options: never) => unknown, number, readonly Flags[]])[] = [
   [
     'cuEventCreate',

@@ -35,7 +35,7 @@ test('cuMemCreate receives exactly the requested properties', () => {
     [{ tilePool: true }, 0, [0, 0, 1, 0]],
   ] as const) {
     const given = told('cuMemCreate', () => PhysicalMemory.create(device, unit, options))
-    // Pinned memory, of a device, and its ordinal.
+    // Pinned memory, handle types, location of a device, and its ordinal.
     expect(given.ints(2, 4)).toEqual([1, handleTypes, 1, 0])
     expect([...new Uint8Array(given.at(2).buffer, given.at(2).byteOffset + 24, 4)]).toEqual(allocFlags)
     expect([given.size(1), given.size(3)]).toEqual([unit, 0])
@@ -99,7 +99,7 @@ test('array creation passes the requested flags', () => {
       CudaArray.create(device, { width: 6, height: 6, format: 'f32', ...options }),
     )
     const depth = 'layers' in options ? 2 : 'cubemap' in options && options.cubemap ? 6 : 0
-    // 0x20 is the format of floats.
+    // 0x20 is the float format.
     expect([given.sizes(1, 3), given.ints(1, 3, 24)]).toEqual([
       [6, 6, depth],
       [0x20, 1, bits],
@@ -196,7 +196,7 @@ test('a launch passes its attributes, each with its number and value', () => {
     [{ nvlinkUtilCentricScheduling: true }, 16, [1]],
   ] as const) {
     const given = launched(attributes)
-    // Grid and block, shared memory, the stream, the attributes and how many there are.
+    // Grid and block, shared memory, the stream, the attributes and their number.
     expect([attributes, given.ints(0, 7)]).toEqual([attributes, [2, 1, 1, 32, 1, 1, 0]])
     expect([attributes, given.ints(0, 1, 48)]).toEqual([attributes, [1]])
     const list = recordedAt(given.at(0).getBigUint64(40, true))
@@ -209,7 +209,7 @@ test('a launch passes its access policy window and its events, each with its num
   const { handle } = event
   const halves = [Number(BigInt.asIntN(32, handle)), Number(handle >> 32n)]
   const address = [Number(BigInt.asIntN(32, buffer.address)), Number(buffer.address >> 32n)]
-  // 0.5 as bits.
+  // The bits of 0.5.
   const head = [...address, 64, 0, 0x3f00_0000]
   for (const [attributes, code, values] of [
     [{ accessPolicyWindow: { ...window, hit: 'normal', miss: 'normal' } }, 1, [...head, 0, 0]],

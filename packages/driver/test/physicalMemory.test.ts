@@ -117,7 +117,7 @@ describe('PhysicalMemory.import', () => {
     for (const user of [second, second.primaryContext]) {
       using imported = PhysicalMemory.import(user, handle)
       expect(imported.properties.location).toEqual({ type: 'device', deviceOrdinal: 0 })
-      // Drivers export memory only where it was made.
+      // Drivers export memory only in the process that created it.
       expect(() => imported.export()).toThrow('CUDA_ERROR_INVALID_VALUE')
       using range = AddressRange.reserve(unit)
       using mapped = range.map(imported)
@@ -139,7 +139,7 @@ describe('PhysicalMemory.import', () => {
     )
     const other = await secondCopy()
     expect(() => take(new other.FabricHandle(new Uint8Array(64), facts))).toThrow(twoCopies)
-    // The owner comes first.
+    // The owner is the first argument.
     expect(() => PhysicalMemory.import(handle as never, device as never)).toThrow(
       'PhysicalMemory.import: device must be a Device or a Context, not an object of class DescriptorHandle',
     )

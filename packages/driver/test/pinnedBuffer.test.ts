@@ -107,7 +107,7 @@ describe('PinnedBuffer.allocate', () => {
   test('refuses a length beyond the ArrayBuffer limit; CUDA refuses more than the available memory', () => {
     const length = 2 ** 51 - 1
     const make = (): unknown => PinnedBuffer.allocate(device, 'f32', length)
-    // Node.js 22 and later let ArrayBuffers have as many bytes as numbers can count.
+    // In Node.js 22 and later an ArrayBuffer can have up to MAX_LENGTH bytes.
     if (length * 4 <= constants.MAX_LENGTH) expect(make).toThrow(expect.objectContaining({ status: 2 }))
     else expect(make).toThrow(/^PinnedBuffer\.allocate: length must be of at most /)
   })

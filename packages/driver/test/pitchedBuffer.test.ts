@@ -13,7 +13,7 @@ const { delay, TestDevice, throwing } = await import('./support/testDevice.js')
 const device = new TestDevice(0)
 const other = new TestDevice(1)
 
-/** All bytes of the memory, gaps and all. */
+/** Returns all bytes of the memory, including gaps. */
 function rawBytes(memory: PitchedMemory<ElementType>): Uint8Array {
   return DeviceBuffer.view(memory.device, memory, 'u8').toArraySync()
 }
@@ -82,20 +82,20 @@ describe('PitchedBuffer', () => {
       using image = PitchedBuffer.from(device, values, { ...extent, dtype } as never)
       expect(isSame(await image.toArray({ stream }), values)).toBe(true)
       expect(isSame(image.toArraySync(), values)).toBe(true)
-      // From an array for each row, into one.
+      // Copy from one array per row, into a single one.
       const rows = await image.toRows({ stream })
       expect(rows).toHaveLength(extent.height * extent.depth)
       using second = PitchedBuffer.allocate(device, dtype, extent)
       second.copyFrom(rows as never, { stream })
       expect(isSame(await second.toArray({ stream }), values)).toBe(true)
-      // Page-locked memory on either side.
+      // Use page-locked memory on both sides.
       using pinned = PinnedBuffer.allocate(device, dtype, count)
       await second.copyTo(pinned as never, { stream })
       expect(isSame(pinned.array, values)).toBe(true)
       using third = PitchedBuffer.zeros(device, dtype, extent)
       third.copyFrom(pinned as never, { stream })
       expect(isSame(await third.toArray({ stream }), values)).toBe(true)
-      // Memory of a device without gaps, on either side; managed memory; and pitched memory of two devices.
+      // Contiguous device memory on both sides, managed memory, and pitched memory of two devices.
       using dense = DeviceBuffer.allocate(device, dtype, count)
       third.copyInto(dense, { stream })
       expect(isSame(dense.toArraySync({ stream }), values)).toBe(true)
@@ -193,7 +193,7 @@ describe('PitchedBuffer', () => {
     expect(image.toArraySync()).toEqual(changed)
     part.copyFromSync(Int32Array.from(inside))
     expect(image.toArraySync()).toEqual(values)
-    // A view ends with the whole, and ends nothing itself.
+    // A view ends with the whole buffer, and its own disposal ends nothing.
     part.dispose()
     expect(() => part.fill(1)).toThrow(DisposedError)
     const row = image.row(0)

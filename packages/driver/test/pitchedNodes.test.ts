@@ -1,4 +1,4 @@
-// Rows of pitched memory as nodes of a graph, and regions where elements are taken.
+// Tests rows of pitched memory as graph nodes, and regions in place of elements.
 import { describe, expect, test } from 'vitest'
 import { randomArray, randomInteger } from './support/elements.js'
 import { device, other, second, stream } from './support/graphObjects.js'
@@ -11,7 +11,7 @@ type Extent = { readonly width: number; readonly height: number; readonly depth:
 type Place = Extent & { readonly x: number; readonly y: number; readonly z: number }
 
 const dtypes = ['u8', 'u16', 'f32', 'complex64', 'complex128'] as const
-/** Numbers in an element. */
+/** Returns the numbers per element. */
 const parts = (dtype: string): number => (dtype.startsWith('complex') ? 2 : 1)
 
 const randomExtent = (): Extent => ({
@@ -30,7 +30,7 @@ function randomPlace({ width, height, depth }: Extent): Place {
   }
 }
 
-/** The numbers of a part of an array of rows, and where each lies. */
+/** Returns the array indices of all numbers in a part, row by row. */
 function indicesOf({ width, height }: Extent, place: Place, perElement: number): number[] {
   const found: number[] = []
   for (let z = 0; z < place.depth; z += 1)

@@ -21,7 +21,7 @@ const extents = [
   ['one column', { width: 1, height: odd(9), depth: 3 }],
 ] as const
 
-/** Memory of somebody else that answers as told. */
+/** Memory of another owner, with the given answers. */
 const answering = (answer: Partial<MemoryRange>, of: MemoryRange) => ({
   [memoryProtocol]: { ...of, ...answer } as MemoryRange,
 })
@@ -51,7 +51,7 @@ describe.each(extents)('a whole PitchedBuffer of %s', (_, extent) => {
     using flat = DeviceBuffer.allocate(device, 'f32', width * height * depth)
     expect(() => toMemoryRange(image)).toThrow(/must be contiguous, not with strides \[.*,1\] for a shape of/)
     expect(() => flat.copyFrom(image)).toThrow(/^DeviceBuffer.copyFrom: source must be contiguous/)
-    // Asked for its bytes, it has the gaps, too.
+    // A view of its bytes includes the gaps.
     expect(DeviceBuffer.view(device, image, 'u8').length).toBe(image[memoryProtocol].byteLength)
   })
 

@@ -96,7 +96,7 @@ describe('pointerInfo', () => {
     using growable = GrowableBuffer.reserve(second, 'f32', { maximumLength: 9, length: 5 })
     const { address: mapped } = growable
     expect(pointerInfo(device, growable)).toMatchObject({ type: 'device', deviceOrdinal: 1, devicePointer: mapped })
-    // With no elements there is an address, and no memory behind it.
+    // Without elements it has an address, but no memory.
     growable.resize(0)
     finishReleasesSync()
     expect(pointerInfo(device, growable)).toEqual(unregistered)

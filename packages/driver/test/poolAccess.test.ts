@@ -21,7 +21,7 @@ afterAll(() => {
   for (const each of Device.all()) each.dispose()
 })
 
-/** Ways to run a kernel over memory. */
+/** Ways to run a kernel on memory. */
 const ways = {
   launch: (module: import('@shoal/driver').Module, memory: import('@shoal/driver').DeviceBuffer, stream: Stream) =>
     module.kernel('seven', ['ptr']).launch({ ...one, stream }, memory),

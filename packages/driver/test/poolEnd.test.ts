@@ -6,7 +6,7 @@ import { Device, DeviceBuffer, MemoryPool, Stream } from '../src/index.js'
 
 process.env['SHOAL_DEVICE'] = 'sim'
 
-/** What the driver says of a pool's handle. */
+/** Returns the driver's status for a pool's handle. */
 function statusOf(handle: MemoryPool['handle']): number {
   const out = NativeMemory.allocate(8)
   return cuMemPoolGetAttribute(handle, CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT, out)

@@ -76,7 +76,7 @@ describe('prefetchBatch', () => {
     }
     expect(() => discardBatch(device, [], { stream })).toThrow(/memories must be at least one/)
     expect(() => discardBatch(device, [3 as never], { stream })).toThrow(/memories\[0\]/)
-    // Memory that is not managed is known to the driver alone.
+    // Only the driver knows whether memory is managed.
     expect(() => prefetchBatch(device, [good, { memory: plain, place: 0 }], { stream })).toThrow(StatusError)
     expect(() => discardBatch(device, [plain], { stream })).toThrow(StatusError)
     expect(managed.attributes.lastPrefetchLocation).toBeUndefined()

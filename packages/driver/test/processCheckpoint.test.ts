@@ -27,7 +27,7 @@ const device = new TestDevice(0)
 const folder = mkdtempSync(join(scratchFolder(), 'diagnostics-'))
 afterAll(() => device.dispose())
 
-/** Has the driver log that this is no instruction. */
+/** Makes the driver log that the word is not an instruction. */
 function logSomething(word: string): void {
   const code = `.version 8.0\n.target sm_80\n.address_size 64\n.visible .entry a() { ${word}; }`
   expect(() => Library.loadSync(device, code)).toThrow(StatusError)

@@ -25,8 +25,8 @@ const kernel = module.kernel('copy', ['ptr', 'ptr'])
 const once = { grid: 1, block: 1 }
 
 /**
- * Four bytes that become sevens once the gate opens, and name the stream on which they do. Disposed of first: it holds
- * the device up.
+ * Four bytes that become sevens when the gate opens, with their producer stream. Dispose of it first, because it keeps
+ * the device busy.
  */
 class Produced implements MemoryLike, Disposable {
   readonly stream = device.createStream({ nonBlocking: true })
@@ -76,7 +76,7 @@ test('a prepared launch waits each time, and only while work is pending', async 
   expect(stream.query()).toBe(false)
   from.open()
   expect(await out.toArray({ stream })).toEqual(Uint32Array.of(sevens))
-  // Set while work was pending, launched when none is, beside another that has not come.
+  // Set while work was pending, and launched after that work, together with memory whose work is still pending.
   using other = new Produced()
   prepared.set(0, other)
   prepared.set(0, from)

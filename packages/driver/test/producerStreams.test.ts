@@ -12,7 +12,7 @@ const second = new TestDevice(1)
 
 beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
 
-/** Memory that its producer fills with 7 once the gate opens, as somebody's package offers it. */
+/** Memory of another package that its producer fills with 7 when the gate opens. */
 class Produced implements MemoryLike, Disposable {
   readonly stream: import('@shoal/driver/shared').Stream
   readonly buffer

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
 import { corpusFile } from './support/corpus.js'
 
-// The kernels run on the software device, from the PTX that the compiler made of packages/sim/test/ptx/copies.cu.
+// The software device runs the compiler's PTX of packages/sim/test/ptx/copies.cu.
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '3', SHOAL_SIM_KERNEL_SECONDS: '2' })
 const { Device, DeviceBuffer, Module } = await import('@shoal/driver')
 
@@ -14,7 +14,7 @@ beforeAll(() => {
   module = Module.loadSync(device, readFileSync(corpusFile('copies.ptx'), 'utf8'))
 })
 
-/** Launches a kernel of input, output and numbers; the output. */
+/** Launches a kernel with input, output and numbers. Returns the output. */
 async function run(
   name: string,
   shape: { grid: number; block: number },
@@ -99,7 +99,7 @@ test('waiting at a barrier without arrivals takes no processor time, and is stop
   const before = process.cpuUsage()
   await expect(other.synchronize()).rejects.toMatchObject({ code: 'CUDA_ERROR_LAUNCH_TIMEOUT' })
   const used = process.cpuUsage(before)
-  // Of the two seconds that it may run.
+  // The kernel may run for two seconds.
   expect((used.user + used.system) / 1e6).toBeLessThan(1)
   const third = Device.get(2)
   Module.loadSync(third, text('mbarrier.test_wait.parity.shared.b64')).kernel('k', []).launch({ grid: 2, block: 32 })

@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-// Every form of an instruction that the kernels of the tests have, with one thing about it that is not in PTX: the
-// software device refuses it, and does not go over it in silence.
+// Changes one part of every instruction form in the tests' kernels to something that PTX does not have. The software
+// device must refuse it instead of ignoring it.
 Object.assign(process.env, { SHOAL_DEVICE: 'sim' })
 const { Device, Module } = await import('@shoal/driver')
 
 const device = Device.get(0)
 const folders = ['../../../tooling/kernels/ptx', '../../../tooling/kernels/ptx/others', '../../sim/test/ptx']
 
-/** An instruction in a text: its name, and what is before it and behind it. */
+/** An instruction in a text: its name, and the text before and after it. */
 interface Form {
   readonly name: string
   readonly before: string
@@ -22,7 +22,7 @@ interface Form {
 const instruction =
   /(?<=^|[;{}\n])([ \t]*(?:@!?%?\w+[ \t]+)?)([a-z]\w*(?:\.[\w:]+)*)([ \t]+[^;:{}]*?(?:\{[^}]*\}[^;{}]*)*);/g
 
-/** The first instruction of each name with its modifiers. */
+/** Returns the first instruction of each name with its modifiers. */
 function findForms(): Form[] {
   const found = new Map<string, Form>()
   for (const folder of folders) {
@@ -45,7 +45,7 @@ function findForms(): Form[] {
 
 const forms = findForms()
 
-/** The operands without the last one. */
+/** Returns the operands without the last one. */
 function fewer(operands: string): string {
   let depth = 0
   for (let at = operands.length - 1; at > 0; at -= 1) {
@@ -57,7 +57,7 @@ function fewer(operands: string): string {
   return ''
 }
 
-/** What a module is refused with; of those that are not, the name of the form. */
+/** Returns the error for each changed form; for accepted ones, the name of the form. */
 function refusals(change: (form: Form) => string): Map<string, string | undefined> {
   const messageOf = (form: Form): string | undefined => {
     try {

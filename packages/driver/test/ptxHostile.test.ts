@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 
-// What a program may bring to the software device by mistake or on purpose: it is refused, or ends the context, and no
-// more.
+// Invalid programs, by mistake or on purpose: the software device must refuse them or end the context, but nothing
+// else.
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '4', SHOAL_SIM_KERNEL_SECONDS: '2' })
 const { Device, DeviceBuffer, Module } = await import('@shoal/driver')
 const { CUresult, cuModuleLoad } = await import('@shoal/cuda-sys/driver')

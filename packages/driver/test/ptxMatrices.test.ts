@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { corpusFile } from './support/corpus.js'
 
-// The kernels run on the software device, from the PTX that the compiler made of packages/sim/test/ptx/matrices.cu. All
-// numbers are small integers, so that every order of sums gives the same.
+// The software device runs the compiler's PTX of packages/sim/test/ptx/matrices.cu. All numbers are small integers, so
+// that sums do not depend on their order.
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1' })
 const { Device, DeviceBuffer, Module } = await import('@shoal/driver')
 
@@ -15,11 +15,11 @@ beforeAll(() => {
   module = Module.loadSync(device, readFileSync(corpusFile('matrices.ptx'), 'utf8'))
 })
 
-/** Integers from -8 to 8. */
+/** Returns integers from -8 to 8. */
 const integers = (count: number, seed: number): Int8Array =>
   Int8Array.from({ length: count }, (_, index) => ((((index + seed) * 2654435761) % 1000003) % 17) - 8)
 
-/** The bits of an f16. */
+/** Returns the bits of an f16. */
 function half(value: number): number {
   if (value === 0) return 0
   const exponent = Math.floor(Math.log2(Math.abs(value)))
@@ -27,7 +27,7 @@ function half(value: number): number {
   return (value < 0 ? 0x8000 : 0) | ((exponent + 15) << 10) | (fraction * 1024)
 }
 const halves = (values: ArrayLike<number>): Uint16Array => Uint16Array.from(values, half)
-/** The bits of bf16, the upper ones of an f32. */
+/** Returns the bits of bf16: the upper half of an f32. */
 const bf16Array = (values: ArrayLike<number>): Uint16Array =>
   new Uint16Array(Float32Array.from(values).buffer).filter((_, index) => index % 2 === 1)
 
@@ -37,7 +37,7 @@ interface Shape {
   k: number
 }
 
-/** The product of A, at(i, l), and B, at(l, j), row by row. */
+/** Returns the product of A, at(i, l), and B, at(l, j), row by row. */
 function product(
   { m, n, k }: Shape,
   a: (i: number, l: number) => number,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { corpusFile } from './support/corpus.js'
 
-// The kernels run on the software device, from the PTX that the compiler made of packages/sim/test/ptx/warps.cu.
+// The software device runs the compiler's PTX of packages/sim/test/ptx/warps.cu.
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1' })
 const { Device, DeviceBuffer, Module } = await import('@shoal/driver')
 

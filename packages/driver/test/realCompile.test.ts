@@ -17,7 +17,7 @@ function missing(): string | undefined {
 }
 
 const reason = missing()
-// What compiles runs in the conformance suite.
+// The conformance suite runs the compiled code.
 process.env['SHOAL_DEVICE'] ??= 'sim'
 process.env['SHOAL_CACHE_FOLDER'] = join(scratchFolder(), 'cache')
 

@@ -26,7 +26,7 @@ describe('RegisteredBuffer.register', () => {
     expect(target).toEqual(before.slice(1001))
     registered.dispose()
     expect(pointerInfo(device, BigInt(0x1000)).type).toBe('unregistered')
-    // The array is ordinary again, and as it was.
+    // The array is ordinary memory again, with its contents unchanged.
     memory.copyFrom(target, { stream })
     expect(await memory.toArray({ stream })).toEqual(target)
   })

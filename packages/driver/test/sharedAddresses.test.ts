@@ -87,7 +87,7 @@ describe('an address that was never shared is not opened', () => {
   })
 
   test('if it arrives from another process over a channel that claims to be a thread', async () => {
-    // A program's own transport: everything that comes over it was JSON once.
+    // A program's own transport, which sends everything as JSON.
     const ends = [new EventEmitter(), new EventEmitter()] as const
     const channels = ends.map((end, index) =>
       Object.assign(end, {
@@ -103,7 +103,7 @@ describe('an address that was never shared is not opened', () => {
 })
 
 describe('the key for sharing between threads', () => {
-  /** Shares memory with oneself, and hands on what comes over the port. */
+  /** Shares memory within the process and forwards the port's messages. */
   async function spy() {
     const { port1, port2 } = new MessageChannel()
     const sharing = share(port1, secret, limit)

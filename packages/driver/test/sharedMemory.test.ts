@@ -159,7 +159,7 @@ test.each(['process', 'thread'] as const)(
     channel.on('message', (message) => said.push(message))
     const ended = once(channel, 'exit')
     const memory = await receive<'i32'>(channel, limit)
-    // Long enough for it to end, were it not held.
+    // This is long enough for the process to end if nothing keeps it alive.
     await new Promise((resolve) => setTimeout(resolve, 100))
     memory.dispose()
     expect((await ended)[0]).toBe(0)
@@ -173,7 +173,7 @@ test.each(['process', 'thread'] as const)('a %s that has received the memory may
   const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' }
   const channel = kind === 'thread' ? new Worker(program) : fork(program, { env, execArgv: [] })
   const ended = once(channel, 'exit')
-  // A thread that is busy hears of the end and of what came before it at the same time.
+  // A busy thread receives the end and the messages before it at the same time.
   const busy = setInterval(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150), 1)
   try {
     const { released } = await share(channel, buffer, limit)
@@ -259,7 +259,7 @@ describe('failures of share and receive', () => {
       [{ port }, 'receive: message.path must be the name of a socket of share()'],
     ] as const) {
       const channel = new EventEmitter() as ProcessChannel & EventEmitter
-      // Answers the question for offers.
+      // Answers the request for offers.
       channel.send = () => channel.emit('message', { shoal: 'share', version: 1, id: '1', ...offer })
       const waiting = receive(channel, limit)
       await expect(waiting).rejects.toThrow(TypeError)

@@ -1,4 +1,4 @@
-// Memory that lies in several pieces, each with a descriptor of its own, behind one range of addresses.
+// Tests memory in several pieces behind one range of addresses. Each piece has a separate descriptor.
 import { MessageChannel } from 'node:worker_threads'
 import type { GrowableBuffer as Growing, PhysicalMemory as Physical } from '@shoal/driver/shared'
 import { DescriptorSocket } from '@shoal/ffi'
@@ -29,7 +29,7 @@ function grown(sizes: readonly number[], maximum = 1000) {
   return buffer
 }
 
-/** Writes a few bytes about the end of each piece, and gives where they are and what they must be. */
+/** Writes a few bytes around the end of each piece. Returns their positions and expected values. */
 function mark({ buffer, length }: Growing<'u8'>, ends: readonly number[]) {
   const places = [0, ...ends.flatMap((end) => [end * unit - 1, end * unit]), length - 1]
   const indexes = [...new Set(places.filter((place) => place < length))]
@@ -41,7 +41,7 @@ function mark({ buffer, length }: Growing<'u8'>, ends: readonly number[]) {
 const endsOf = (sizes: readonly number[]): number[] =>
   sizes.map((_, i) => sizes.slice(0, i + 1).reduce((a, b) => a + b))
 
-/** Memory at an address as somebody's package offers it. */
+/** Memory of another package at an address. */
 const bytesAt = (address: bigint, byteLength: number): MemoryLike => ({
   [memoryProtocol]: { version: 0, address, byteLength, deviceOrdinal: 0, context: 0n, dtype: 'u8', length: byteLength },
 })
@@ -108,7 +108,7 @@ describe('sharing a buffer that has grown', () => {
     expect(buffer.buffer.slice(0, 1).toArraySync()[0]).toBe(5)
     await other.tell('dispose')
     await released
-    // Shared again, it is what it has become: the pieces that were given back are other ones now.
+    // Sharing it again uses the current pieces, because freed pieces were replaced.
     buffer
       .resize(3 * unit)
       .buffer.slice(unit)
@@ -270,7 +270,7 @@ describe('failures of sharing in pieces', () => {
       if (next > 0) await send(behind, next)
       await expect(receiveMemory(theirs, limit)).rejects.toThrow(words)
       expect(descriptors()).toBe(open)
-      // The next one is there, behind all of that.
+      // The next memory follows all of these messages.
       using buffer = DeviceBuffer.from(device, Uint8Array.of(1))
       await sendMemory(ours, buffer.slice(0), limit)
       await expect(receiveMemory(theirs, limit)).rejects.toThrow('cuIpcOpenMemHandle')

@@ -18,7 +18,7 @@ const limit = { timeout: 60_000 }
 const buffer = DeviceBuffer.from(device, Int32Array.of(1))
 const later = DeviceBuffer.from(device, Int32Array.of(2))
 
-/** A channel whose other side does nothing, what ends that, and what the channel says then. */
+/** A channel whose other side does nothing, an action that ends it, and its state afterwards. */
 interface Silent {
   readonly channel: ChildProcess | Worker | MessageChannel['port1']
   readonly end: () => unknown
@@ -103,7 +103,7 @@ describe('the other side has ended', () => {
     process.on('warning', warn)
     const all = Array.from({ length: 12 }, () => [calls.share(channel), calls.receive(channel)]).flat()
     const settled = Promise.allSettled(all)
-    // Warnings come in a later turn.
+    // Warnings arrive in a later turn.
     await new Promise((resolve) => setImmediate(resolve))
     end()
     expect((await settled).filter(({ status }) => status === 'rejected')).toHaveLength(24)
@@ -171,7 +171,7 @@ describe('a share that was aborted before it was received', () => {
     const { port1, port2 } = new MessageChannel()
     await expect(share(port1, buffer, { timeout: 1 })).rejects.toThrow(TimeoutError)
     const received = receive<'i32'>(port2, limit)
-    // It has found the first one to be closed by then.
+    // By now it has noticed that the first one is closed.
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve))
     const shared = share(port1, later, limit)
     using memory = await received
@@ -190,7 +190,7 @@ describe('a share that was aborted before it was received', () => {
     port1.postMessage({ shoal: 'share', version: 1, id: 'given up', path: server.path })
     const socket = await server.accept(limit)
     await socket.receive(limit)
-    // One message of two: the sender goes before the other.
+    // This is one message of two: the sender ends before the other message.
     const { byteLength } = physical
     const pieces = Array(65).fill(byteLength)
     const description = { type: 'shared-memory', version: 1, way: 'posix-fd', deviceUuid: device.uuid, byteOffset: 0 }
@@ -207,7 +207,7 @@ describe('a share that was aborted before it was received', () => {
     memory.dispose()
     await (await shared).released
     port1.close()
-    // Those of a child of another test may have been closed meanwhile, too.
+    // Descriptors of another test's child may have been closed meanwhile too.
     await expect.poll(descriptors, limit).toBeLessThanOrEqual(open)
   })
 

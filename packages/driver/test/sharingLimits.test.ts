@@ -62,7 +62,7 @@ describe('limits apply while a call is queued', () => {
     using mapped = range.map(physical)
     const [a, b] = [1, 2].map((length) => DeviceBuffer.view(device, mapped, 'i32', { length }))
     const open = openDescriptors()
-    // More than the socket holds: whoever sends next waits until somebody reads.
+    // This exceeds the socket's buffer, so the next sender waits for a reader.
     const large = ours.send({ bytes: new Uint8Array(2 ** 20) })
     const unlimited = sendMemory(ours, a as NonNullable<typeof a>)
     await expect(sendMemory(ours, mapped, { timeout: 20 })).rejects.toThrow(TimeoutError)

@@ -103,7 +103,7 @@ describe('Stream.create', () => {
       const { primaryContext } = own
       expect(() => Stream.create(own, throwing(key) as StreamOptions)).toThrow('thrown by a getter of the program')
       own.dispose()
-      // Something half-made would keep it.
+      // An incomplete stream would keep the context.
       expect(primaryContext.disposed).toBe(true)
     },
   )

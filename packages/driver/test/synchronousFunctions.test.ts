@@ -66,7 +66,7 @@ test('a graph function that returns a promise raises an uncaught TypeError at ea
 
 const storage = new AsyncLocalStorage<string>()
 
-/** What the storage has in a function that was passed within `request`. */
+/** Returns the store that a function sees if it was passed within `request`. */
 async function storeIn(pass: (fn: () => void, stream: Stream) => Disposable | undefined): Promise<string | undefined> {
   using stream = device.createStream()
   return await new Promise((resolve) => {

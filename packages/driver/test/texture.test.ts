@@ -200,7 +200,7 @@ test('a texture covers memory of several mappings', async () => {
 
 describe('faults that destroy the context', () => {
   let next = 2
-  /** Runs a kernel on a device of its own with the handle that `make` gives; the code of the error. */
+  /** Runs a kernel on a separate device with the handle from `make`. Returns the error's code. */
   async function failure(ptx: string, make: (device: DriverDevice) => bigint): Promise<string | undefined> {
     const own = Device.get(next++)
     const memory = DeviceBuffer.zeros(own, 'f32', 4)

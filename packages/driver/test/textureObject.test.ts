@@ -39,7 +39,7 @@ describe('TextureObject.create', () => {
 
   test('takes integer border colours if the texels are integers', () => {
     using texture = TextureObject.create(array, { addressMode: 'border', borderColor: [-1, 2 ** 31 - 1, 7] })
-    // Drivers do not give it back.
+    // Drivers do not return the border color.
     expect(texture.describe().borderColor).toEqual([0, 0, 0, 0])
     const borderColor = [0.5]
     expect(() => TextureObject.create(array, { borderColor })).toThrow(/borderColor\[0\] must be an integer/)
@@ -87,7 +87,7 @@ describe('TextureObject.create', () => {
       lastLayer: 0,
     })
     expect(texture.describe().normalizedCoordinates).toBe(true)
-    // By default the array's own format, where views have a name for it.
+    // Defaults to the array's own format if views have a name for it.
     using named = TextureObject.create(mipmapped, { view: {} })
     expect(named.describeView()?.format).toBe('f32x1')
     using norms = CudaArray.create(device, { width: 4, format: 'unorm8' })

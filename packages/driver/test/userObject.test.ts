@@ -10,7 +10,7 @@ const { TestDevice } = await import('./support/testDevice.js')
 const device = new TestDevice(0)
 afterAll(() => device.dispose())
 
-/** An object, and whether its end was told. */
+/** Creates an object and a record of whether its end was reported. */
 function watched() {
   const ends: number[] = []
   const object = UserObject.create(() => ends.push(ends.length))

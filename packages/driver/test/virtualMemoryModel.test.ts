@@ -5,9 +5,9 @@ import { expect, test } from 'vitest'
 Object.assign(process.env, {
   SHOAL_DEVICE: 'sim',
   SHOAL_SIM_DEVICES: '2',
-  // So little that sequences run out of it.
+  // So small that sequences run out of memory.
   SHOAL_SIM_MEMORY_BYTES: String(48 * 2 ** 20),
-  // How long a call waits for devices that other processes may add to a multicast object.
+  // Maximum wait for devices that other processes may add to a multicast object.
   SHOAL_SIM_TIMEOUT_SECONDS: '0.001',
 })
 const { AddressRange, Device, DeviceBuffer, MulticastObject, PhysicalMemory, allocationGranularity } = await import(
@@ -18,21 +18,19 @@ const { World } = await import('./model/world.js')
 const { commands } = await import('./model/commands.js')
 const { outcomes } = await import('./model/step.js')
 
-/**
- * SHOAL_MODEL_RUNS=10000 for a long run, SHOAL_MODEL_SEED to repeat one, SHOAL_MODEL_RESULT to keep what came of it.
- */
+/** SHOAL_MODEL_RUNS=10000 for a long run, SHOAL_MODEL_SEED to repeat one, SHOAL_MODEL_RESULT to store its result. */
 const runs = Number(process.env['SHOAL_MODEL_RUNS'] ?? 500)
 const seed = Number(process.env['SHOAL_MODEL_SEED'] ?? Date.now() % 2 ** 31)
 const resultFile = process.env['SHOAL_MODEL_RESULT']
 
 const openDescriptors = (): number => readdirSync('/proc/self/fd').length
-/** Pieces of address space that memory of the software device is mapped at. */
+/** Returns how many pieces of address space are mapped to the software device's memory. */
 const mappings = (): number => readFileSync('/proc/self/maps', 'utf8').split('memfd:').length - 1
 
 /** Commands that never succeed. */
 const alwaysRefused = new Set(['createOdd'])
 
-/** Streams, threads and sockets that a process gets once and keeps. */
+/** Creates the streams, threads and sockets that a process creates once and keeps. */
 async function makeWhatStays(devices: readonly import('@shoal/driver').Device[], unit: number): Promise<void> {
   for (const device of devices) {
     using memory = PhysicalMemory.create(device, unit, { handleTypes: 'posix-fd' })

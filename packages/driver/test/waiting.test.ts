@@ -5,12 +5,12 @@ import { expect, test } from 'vitest'
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { DeviceBuffer, Event, Stream } = await import('@shoal/driver/shared')
 const { TestDevice, delay, injectError } = await import('./support/testDevice.js')
-// No caller throws where it is called back, so this is asked of the function itself.
+// No caller throws in its callback, so the test calls the function itself.
 const { ShortWait, shortWait } = await import('../src/core/waiting/shortWait.js')
 
 const device = new TestDevice(0)
 
-/** Whether a promise is settled before the event loop begins another turn. */
+/** Whether a promise settles before the event loop starts another turn. */
 async function settlesAtOnce(promise: Promise<unknown>): Promise<boolean> {
   let isNextTurn = false
   setImmediate(() => {
@@ -103,7 +103,7 @@ test('aborted waits and waits of disposed streams do not disturb other waits', a
   const unlimited = [stream.synchronize({ timeout: 60_000 }), event.synchronize(), stream.synchronize()]
   const outcomes = Promise.allSettled(aborted)
   for (const ending of endings) ending.abort()
-  // Its work ends all the same, and the waits with it.
+  // The stream's work still completes, and its waits too.
   stream.dispose()
   event.dispose()
   for (const { status } of await outcomes) expect(status).toBe('rejected')
@@ -144,7 +144,7 @@ test('a device failure during a wait rejects the wait with its error', async () 
   using intact = Stream.create(device, { nonBlocking: true })
   delay(intact, 300)
   const event = stream.record()
-  // More than one turn asks for: some are with the native thread already.
+  // More waits than one turn polls: the native thread already has some of them.
   const waits = Array.from({ length: 40 }, (_, index) =>
     (index % 2 === 0 ? stream : event).synchronize(index % 3 === 0 ? { timeout: 60_000 } : {}),
   )

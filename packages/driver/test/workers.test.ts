@@ -30,7 +30,7 @@ test('a worker terminated with waits in flight does not disturb the rest of the 
   expect(await worker.terminate()).toBe(1)
   using buffer = DeviceBuffer.from(Device.get(1), Float32Array.of(1, 2, 3))
   expect(await buffer.toArray()).toEqual(Float32Array.of(1, 2, 3))
-  // Past the end of the work the worker left behind.
+  // Waits until the work that the worker left behind is complete.
   await new Promise((resolve) => setTimeout(resolve, 400))
   await Device.get(1).synchronize()
 })

@@ -24,7 +24,7 @@ const {
 const device = Device.get(0)
 const second = Device.get(1)
 const unit = allocationGranularity(device)
-/** What a program without types may pass. */
+/** Hides a wrong type, like a program without types. */
 const wrong = (value: unknown): never => value as never
 
 const range = AddressRange.reserve(4 * unit)
@@ -42,7 +42,7 @@ const exported = memory.export()
 const facts = exported.toJSON()
 const folder = openSync('.', 'r')
 const [socket, otherEnd] = DescriptorSocket.pair()
-// Kept here: a handle that is dropped closes its descriptor.
+// Kept here, because a dropped handle closes its descriptor.
 const closedHandle = new DescriptorHandle(0x7fff_fffe, facts)
 const folderHandle = new DescriptorHandle(folder, facts)
 const socketHandle = new DescriptorHandle(socket.descriptor, facts)
@@ -296,16 +296,16 @@ test('refused calls leak nothing', () => {
 })
 
 test('handles with different contents are not interchangeable', () => {
-  // @ts-expect-error a handle of memory is none of a pool
+  // @ts-expect-error a memory handle is not a pool handle
   expect(() => MemoryPool.import(device, exported)).toThrow(
     'MemoryPool.import: handle must be one of a pool, not of memory',
   )
-  // @ts-expect-error nor of a multicast object
+  // @ts-expect-error it is not a multicast handle either
   expect(() => MulticastObject.import(exported)).toThrow(
     'MulticastObject.import: handle must be one of a multicast object, not of memory',
   )
   const handle = multicast.export()
-  // @ts-expect-error nor the other way round
+  // @ts-expect-error and a pool handle is not a memory handle
   expect(() => PhysicalMemory.import(device, handle)).toThrow(
     'PhysicalMemory.import: handle must be one of memory, not of a multicast object',
   )

@@ -17,7 +17,7 @@ import {
 import { addDevice, bind, createMulticast, unbind } from './multicastCommands.js'
 import type { World } from './world.js'
 
-/** All commands; those that make and use come more often than those that end. */
+/** All commands. Commands that create and use objects are more frequent than those that end them. */
 export const commands: fc.Arbitrary<fc.AsyncCommand<object, World>>[] = [
   reserve,
   reserve,

@@ -84,7 +84,7 @@ export const map = command('map', [index, index, region, grants], (world, rangeA
     const isWaiting = team !== undefined && !team.isComplete
     const isKnown = !('isImported' in target) || (!target.isImported && !team?.isShared)
     const isOutsideTeam = given?.some(([on]) => team !== undefined && !team.devices.has(on)) ?? false
-    // Twice the same device in one list is a matter of the driver: the last one counts.
+    // The driver accepts the same device twice in one list; the last entry counts.
     const reasons = [
       range.real.disposed && 'DisposedError',
       target.real.disposed && 'DisposedError',
@@ -93,7 +93,7 @@ export const map = command('map', [index, index, region, grants], (world, rangeA
       offset + length > range.granules && 'RangeError',
       world.mappedIn(range).some((one) => overlaps(one, offset, length)) && 'RangeError',
       isOutsideTeam && 'StatusError',
-      // Drivers map memory as a whole only.
+      // Drivers can only map whole memory.
       (memoryOffset !== 0 || length !== available) && 'StatusError',
     ] as const
     const list = given?.map(([on, what]) => ({ place: world.devices[on] as never, access: what }))
@@ -117,7 +117,7 @@ export const map = command('map', [index, index, region, grants], (world, rangeA
   }
 })
 
-/** Imported memory counts as memory of the device that it was imported for. */
+/** Returns the devices of the memory. Imported memory counts for the device of its import. */
 function ownersOf({ real }: PhysicalModel): readonly number[] {
   return real._contexts.map(({ device: { ordinal } }) => ordinal)
 }
@@ -234,7 +234,7 @@ export const retain = command('retain', [index, index, device], (world, at, whic
       mapping.team !== undefined && 'StatusError',
       mapping.memory !== undefined && mapping.memory.device !== on && 'RangeError',
     ] as const
-    // Beyond its end may lie another mapping.
+    // Another mapping may follow its end.
     if (granule >= mapping.granules) return
     const address = mapping.real.address + BigInt(granule * world.unit + 5)
     const place = world.devices[on] as never

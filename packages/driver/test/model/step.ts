@@ -5,10 +5,10 @@ import type { World } from './world.js'
 
 type Kind = 'RangeError' | 'TypeError' | 'DisposedError' | 'StatusError'
 
-/** Something to do, with the reasons for which it must fail: none means that it must not. */
+/** An action with the reasons for its failure. Without a reason it must succeed. */
 type Attempt = (world: World) => (() => void | Promise<void>) | undefined
 
-/** How often each command did something, and how often it was refused. */
+/** Number of successes and refusals of each command. */
 export const outcomes = new Map<string, { done: number; refused: number }>()
 let current = { done: 0, refused: 0 }
 
@@ -54,7 +54,7 @@ function kindOf(error: unknown): Kind {
   throw error
 }
 
-/** Does it, and sees that it fails for one of the reasons, or not at all when there is none. */
+/** Runs the action and checks that it fails for one of the reasons, or succeeds if there is none. */
 export function attempt<T>(reasons: readonly (Kind | false)[], act: () => T): { readonly value: T } | undefined {
   const expected = reasons.filter((reason) => reason !== false)
   let value: T
@@ -78,14 +78,14 @@ export interface Listed {
   readonly real: { readonly disposed: boolean }
 }
 
-/** Nine times out of ten one that is still there. */
+/** Returns an existing object in nine of ten cases. */
 export function pick<T extends Listed>(list: readonly T[], index: number): T | undefined {
   const alive = index % 10 === 9 ? list : list.filter(({ real }) => !real.disposed)
   const from = alive.length === 0 ? list : alive
   return from.length === 0 ? undefined : from[Math.floor(index / 10) % from.length]
 }
 
-/** Nine times out of ten one of so many. */
+/** Returns a granule within the size in nine of ten cases. */
 export function within(granule: number, size: number): number {
   return granule % 10 === 9 || size === 0 ? granule % 7 : Math.floor(granule / 10) % size
 }
@@ -114,7 +114,7 @@ export function command<A extends unknown[]>(
     .map((chosen) => new Step(name, chosen, (world) => make(world, ...(chosen as A))))
 }
 
-/** Counts a command that did something without `attempt`. */
+/** Counts a command that succeeded without `attempt`. */
 export function countDone(): void {
   current.done += 1
 }

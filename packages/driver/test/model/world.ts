@@ -9,16 +9,16 @@ import type {
   PhysicalMemory,
 } from '@shoal/driver'
 
-/** Bytes at the start of each granule that the model knows. */
+/** Bytes at the start of each granule that the model tracks. */
 export const known = 64
 
-/** What physical memory holds, whoever refers to it. */
+/** Contents of physical memory, shared by all objects that refer to it. */
 export class Memory {
   readonly device: number
   readonly isShared: boolean
-  /** The first bytes of every granule are all the same byte. */
+  /** The first byte of each granule. The other tracked bytes are equal to it. */
   readonly bytes: number[]
-  /** Whether it is on its device's account: until nothing of this process has it any more, for whatever comes back. */
+  /** Whether the device counts the memory: as long as an object of this process has it, even if it returns later. */
   isCounted = true
 
   constructor(device: number, granules: number, isShared: boolean) {
@@ -33,11 +33,11 @@ export interface Binding {
   readonly offset: number
   readonly memoryOffset: number
   readonly granules: number
-  /** The object through which it was bound, and which alone can unbind it. */
+  /** The object that made the binding and is the only one that can end it. */
   readonly by: MulticastObject
 }
 
-/** A multicast object, whoever refers to it. */
+/** A multicast object, shared by all objects that refer to it. */
 export class Team {
   readonly granules: number
   readonly count: number
@@ -65,14 +65,14 @@ export interface RangeModel {
 export interface PhysicalModel {
   readonly real: PhysicalMemory
   readonly memory: Memory
-  /** Whether this handle may be exported: not one that was imported. */
+  /** Whether this handle can be exported. Imported handles cannot. */
   readonly canExport: boolean
 }
 
 export interface MulticastModel {
   readonly real: MulticastObject
   readonly team: Team
-  /** Devices that were added through this object. */
+  /** Devices that this object added. */
   readonly added: Set<number>
   readonly isImported: boolean
 }
@@ -83,7 +83,7 @@ export interface MappingModel {
   readonly offset: number
   readonly granules: number
   readonly canExport: boolean
-  /** One of the two. */
+  /** The mapped memory, or the mapped team. */
   readonly memory?: Memory
   readonly team?: Team
   readonly access: MemoryAccess[]
@@ -109,7 +109,7 @@ interface Disposables {
   readonly real: { readonly disposed: boolean; dispose(): void }
 }
 
-/** Everything that a sequence of commands has made, as it should be and as it is. */
+/** All objects of a sequence of commands: their expected and their actual state. */
 export class World {
   readonly devices: readonly Device[]
   readonly unit: number
@@ -133,7 +133,7 @@ export class World {
     return memory
   }
 
-  /** Bytes in use on a device, by the model. */
+  /** Returns the expected bytes in use on a device. */
   used(device: number): number {
     this.#settle()
     const counted = this.#memories.filter((memory) => memory.isCounted && memory.device === device)
@@ -144,12 +144,12 @@ export class World {
     return granules * this.unit
   }
 
-  /** What is mapped in a range and not taken out again. */
+  /** Returns the current mappings of a range. */
   mappedIn(range: RangeModel): MappingModel[] {
     return this.mappings.filter((mapping) => mapping.range === range && !mapping.real.disposed)
   }
 
-  /** Disposes of everything, from a place in the list on. */
+  /** Disposes of all objects from an index of the list on. */
   disposeAll(start: number): void {
     const all: Disposables[] = [
       ...this.ranges,
@@ -160,7 +160,7 @@ export class World {
       ...this.growables,
     ]
     for (let index = 0; index < all.length; index += 1) all[(index * 7 + start) % all.length]?.real.dispose()
-    // The step of 7 may have left some out.
+    // The step of 7 may have skipped some objects.
     for (const { real } of all) real.dispose()
   }
 
@@ -171,7 +171,7 @@ export class World {
     )
   }
 
-  /** Memory that nothing in the process has any more leaves the account; teams that nobody has lose their bindings. */
+  /** Removes memory without an owner from the count, and the bindings of teams without an owner. */
   #settle(): void {
     for (const { team } of this.multicasts) if (!this.#isTeamAlive(team)) team.bindings = []
     const alive = new Set<Memory>()

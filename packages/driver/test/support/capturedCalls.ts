@@ -1,4 +1,4 @@
-/** Every call that a capture records, with the objects that it uses. */
+/** All calls that a capture records, with the objects that they use. */
 import { closeSync, ftruncateSync, mkdtempSync, openSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,12 +22,12 @@ const { ExternalSemaphore, signalSemaphores, waitSemaphores } = await import('@s
 const { fromDLPack, toDLPack } = await import('@shoal/driver/dlpack')
 const { memoryProtocol } = await import('@shoal/types')
 
-/** A captured call, ready to be made. */
+/** A captured call, ready to run. */
 export interface MadeCall {
   readonly call: (stream: Stream) => unknown
-  /** What it uses, by the name that `DisposedError.object` has once the object is gone. */
+  /** The used objects, by the name in `DisposedError.object` after their disposal. */
   readonly uses: readonly (readonly [name: string | RegExp, object: Disposable])[]
-  /** Whether the call uses views, which outlive the object that they were made of. */
+  /** Whether the call uses views. Views outlive the objects that created them. */
   readonly isOfViews?: boolean
 }
 
@@ -62,14 +62,14 @@ function semaphore(): import('@shoal/driver/external').ExternalSemaphore {
   }
 }
 
-/** Memory of another library, which answers anew each time and says in its own way that it is gone. */
+/** Memory of another library, with a new protocol answer each time. It reports its end with its own kind of error. */
 class ForeignMemory {
   readonly kind = 'ForeignMemory'
   readonly #buffer = zeros()
   #isGone = false
   get [memoryProtocol]() {
     const { address, byteLength } = this.#buffer
-    // Another address stands for memory that was allocated anew.
+    // Another address means memory that was allocated again.
     return { version: 0, address: this.#isGone ? address + 4n : address, byteLength, deviceOrdinal: 0, context: 0n }
   }
   [Symbol.dispose](): void {
@@ -78,7 +78,8 @@ class ForeignMemory {
 }
 
 /**
- * By the function, and what it takes. A function that queues work and is missing here fails `capturedCalls.test.ts`.
+ * Calls by function and kind of argument. A function that queues work but is missing here fails
+ * `capturedCalls.test.ts`.
  */
 export const capturedCalls: { readonly [name: string]: () => MadeCall } = {
   'Kernel.launch with memory': () => {
@@ -342,7 +343,7 @@ export const capturedCalls: { readonly [name: string]: () => MadeCall } = {
   },
 }
 
-/** Functions that take a stream and add nothing to a graph that could go away, or that no capture takes. */
+/** Functions with a stream that add no resource to a graph, or that cannot be captured. */
 export const withoutNeeds: { readonly [name: string]: string } = {
   'CachingPool.allocate': 'refused in a capture',
   'Context.waitEvent': 'not captured by the driver',

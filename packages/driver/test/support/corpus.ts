@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 
-/** A file of the kernels that the software device is tested with. */
+/** Returns a file of the kernels with which the software device is tested. */
 export function corpusFile(name: string): string {
   return fileURLToPath(new URL(`../../../sim/test/ptx/${name}`, import.meta.url))
 }

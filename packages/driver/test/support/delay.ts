@@ -19,7 +19,7 @@ export function delay(stream: Stream, milliseconds: number): void {
   })
 }
 
-/** Makes every context of a device fail with a status from now on, as a fault of a kernel does. */
+/** Makes every context of a device fail with a status from now on, like a kernel's fault. */
 export function injectError(context: Context, status: number): void {
   const call = bindCall(simFunction('shoalSimInjectError'), 2, 'i32', 'shoalSimInjectError')
   const { ordinal } = context.device

@@ -22,7 +22,7 @@ export function randomParticles(length: number): ParticleValue[] {
   }))
 }
 
-/** An array that holds elements of a dtype, of random bits. */
+/** Returns an array of random bits for elements of a dtype. */
 export function randomArray<D extends DType>(dtype: D, length: number): StorageArray {
   const { typedArray, arrayEntries } = dtypeInfo(dtype) as DTypeInfo<DType>
   const array = new typedArray(length * arrayEntries)
@@ -34,7 +34,7 @@ export function bytes(array: ArrayBufferView): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
 }
 
-/** Numbers without NaN, which would not be equal to itself. */
+/** Returns numbers without NaN, because NaN is not equal to itself. */
 export function randomFloats(length: number): Float32Array<ArrayBuffer> {
   return Float32Array.from({ length }, () => Math.random() * 2 - 1)
 }
@@ -51,7 +51,7 @@ class LyingArray extends Float32Array {
   }
 }
 
-/** What says it is a megabyte long, and is as long as `array`; over the same memory. */
+/** Objects over the same memory as `array` that report a false length of one megabyte. */
 export function falseLengths(array: Float32Array<ArrayBuffer>): { readonly [how: string]: Float32Array<ArrayBuffer> } {
   const { buffer, byteOffset, length } = array
   const own = new Float32Array(buffer, byteOffset, length)

@@ -1,6 +1,6 @@
 import { type FixtureOptions, type FixtureResult, runFixture as run } from './fixtureProcess.js'
 
-/** Runs a script of ./fixtures in a process of its own. */
+/** Runs a script of ./fixtures in a separate process. */
 export function runFixture(
   name: string,
   environment?: Readonly<Record<string, string | undefined>>,

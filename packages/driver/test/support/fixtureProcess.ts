@@ -14,7 +14,7 @@ export interface FixtureOptions {
   readonly arguments?: readonly string[]
 }
 
-/** Runs a script in a process of its own, with plain Node and the built packages. */
+/** Runs a script in a separate process, with plain Node and the built packages. */
 export function runFixture(
   script: URL,
   environment: Readonly<Record<string, string | undefined>> = { SHOAL_DEVICE: 'sim' },

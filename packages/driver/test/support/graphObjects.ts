@@ -1,4 +1,4 @@
-/** What the tests of graphs are made with: two devices, streams, and kernels that add, count down and choose. */
+/** Common objects for graph tests: two devices, streams, and kernels that add, count down and choose. */
 import { afterAll } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })

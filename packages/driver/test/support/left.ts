@@ -5,19 +5,18 @@ import { bindCall, slots64 } from '@shoal/ffi/calls'
 
 const room = 4096
 const pause = 10
-/** Looks until what is still at work has ended: for the rounds that may leave something, and for the last. */
+/** Number of looks at the remaining objects: for rounds that may leave some, and for the last round. */
 const fewLooks = 10
 const mostLooks = 3000
 /**
- * So often the work is done before something counts as left behind. A leak is there each time. What a package keeps for
- * later, such as page-locked memory of each size that copies had, is there until there is enough: sizes and overlap
- * differ each time.
+ * Number of rounds before an object counts as leaked. A leak appears in every round. Caches of the package, such as
+ * page-locked memory for each copy size, grow only until they suffice. Sizes and overlaps differ from round to round.
  */
 const rounds = 20
 
 let ask: (() => string) | undefined
 
-/** What of each kind nobody has given back to the software device: how many, by name. */
+/** Returns the number of objects of each kind that the software device still has. */
 export function left(): ReadonlyMap<string, number> {
   ask ??= asking()
   const lines = ask()
@@ -42,7 +41,7 @@ function asking(): () => string {
   }
 }
 
-/** Does work until it leaves nothing on the software device that was not there before; tells what is left otherwise. */
+/** Repeats work until it leaves no new object on the software device. Returns a description of the leaked objects. */
 export async function leftBehind(work: () => Promise<void>): Promise<string> {
   for (let round = 1; ; round += 1) {
     const before = left()
@@ -52,7 +51,7 @@ export async function leftBehind(work: () => Promise<void>): Promise<string> {
   }
 }
 
-/** What there is more of than before, in words; waits for what is given back a little later. */
+/** Describes the objects that were not there before. Waits for late releases. */
 export async function leftSince(before: ReadonlyMap<string, number>, looks = mostLooks): Promise<string> {
   for (let look = 1; ; look += 1) {
     const more = [...left()].flatMap(([name, count]) => {

@@ -12,7 +12,7 @@ interface Answer {
   readonly error?: { readonly name: string; readonly message: string; readonly code: string }
 }
 
-/** The other side: it does one thing after the other. */
+/** The other side, which runs one action after the other. */
 export class Peer {
   readonly channel: ChildProcess | Worker
 
@@ -52,10 +52,10 @@ export class Peer {
   }
 }
 
-/** Descriptors that this process has open. */
+/** Returns this process's open descriptors. */
 export const descriptors = (): number => readdirSync('/proc/self/fd').length
 
-/** Starts the other side for tests of a file: each test's ends with it, and leaves no descriptors. */
+/** Starts the other side for the tests of a file. It ends after each test and leaves no descriptors. */
 export function peersOfTests(): (kind: 'process' | 'thread') => Promise<Peer> {
   let peer: Peer | undefined
   let before = 0
@@ -64,7 +64,7 @@ export function peersOfTests(): (kind: 'process' | 'thread') => Promise<Peer> {
   })
   afterEach(async () => {
     await peer?.end()
-    // A process that was forked has taken some along, and those of the devices stay.
+    // A forked process inherits some descriptors, and those of the devices stay.
     await expect.poll(descriptors, { timeout: 60_000 }).toBeLessThanOrEqual(before + 4)
   })
   return async (kind) => {

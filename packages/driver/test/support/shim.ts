@@ -10,7 +10,7 @@ import { scratchFolder } from '../../../../tooling/config/src/scratchFolder.js'
 const platform = `${process.platform}-${process.arch}`
 const simLibrary = fileURLToPath(new URL(`../../../sim/prebuilds/${platform}/libshoal-sim-cuda.so.1`, import.meta.url))
 
-/** Compiles a C file of ./native into a shared library, which goes with the tests of the file that asks for it. */
+/** Compiles a C file of ./native into a shared library, which is deleted after the tests of the file. */
 export function compile(source: string): string {
   const path = join(scratchFolder(), `${source}.so`)
   const file = fileURLToPath(new URL(`../native/${source}.c`, import.meta.url))
@@ -18,7 +18,9 @@ export function compile(source: string): string {
   return path
 }
 
-/** Environment in which the software device also takes modules and kernels, as test/native/kernelShim.c does. */
+/**
+ * Returns an environment in which the software device also takes modules and kernels, through test/native/kernelShim.c.
+ */
 export function shimEnvironment(path: string): Record<string, string> {
   if (!existsSync(simLibrary)) throw new Error(`${simLibrary} is not there: build @shoal/sim first`)
   return { SHOAL_CUDA_LIBRARY: path, SHIM_SIM: simLibrary }
@@ -33,7 +35,7 @@ export interface RecordedLaunch {
   readonly arguments: Uint8Array
 }
 
-/** What cuLaunchKernel was called with last. */
+/** Returns the last arguments of cuLaunchKernel. */
 export function lastLaunch(): RecordedLaunch {
   const address = driver.rawSymbol('shimLastLaunch')
   if (address === undefined) throw new Error('the kernel shim is not in use')
@@ -59,7 +61,7 @@ export interface RecordedOccupancy {
   readonly calls: number
 }
 
-/** What an occupancy function was called with last. */
+/** Returns the last arguments of an occupancy function. */
 export function lastOccupancy(): RecordedOccupancy {
   const address = driver.rawSymbol('shimLastOccupancy')
   if (address === undefined) throw new Error('the kernel shim is not in use')
@@ -74,7 +76,7 @@ export function lastOccupancy(): RecordedOccupancy {
   return { kernel: view.getBigUint64(0, true), sharedMemory, blockCount, blockSize, flags, calls }
 }
 
-/** What the shim answers for a block, as its C says it. */
+/** Returns the shim's answer for a block, with the same formula as its C code. */
 export function shimActiveBlocks(blockSize: number, sharedMemory: number): number {
   const byThreads = Math.floor(2048 / (Math.ceil(blockSize / 32) * 32))
   const byMemory = sharedMemory > 228 * 1024 ? 0 : Math.floor((228 * 1024) / (sharedMemory + 1024))

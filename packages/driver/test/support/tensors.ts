@@ -7,7 +7,7 @@ import { runInNewContext } from 'node:vm'
 import { vi } from 'vitest'
 import { scratchFolder } from '../../../../tooling/config/src/scratchFolder.js'
 
-/** A tensor as the addon of the tests makes and reads it. */
+/** A tensor in the form that the tests' addon creates and reads. */
 export interface RawTensor {
   readonly data?: bigint
   readonly deviceType?: number
@@ -25,17 +25,17 @@ export interface RawTensor {
   readonly noDeleter?: 1
 }
 
-/** An addon of somebody else, which makes and takes tensors of DLPack. */
+/** An addon of another package, which creates and takes DLPack tensors. */
 export interface TensorAddon {
   make(tensor: RawTensor): bigint | object
   read(address: bigint, isVersioned: boolean): RawTensor
-  /** Calls the deleter so many times, on another thread. */
+  /** Calls the deleter `times` times on another thread. */
   end(address: bigint, isVersioned: boolean, times: number): void
-  /** Deleters of this addon's tensors that were called since it was asked last. */
+  /** Returns how many deleters of this addon's tensors were called since the last query. */
   deletions(): number
 }
 
-/** Compiles it. */
+/** Compiles the addon. */
 export function tensorAddon(): TensorAddon {
   const headers = createRequire(new URL('../../../ffi/package.json', import.meta.url)).resolve(
     'node-api-headers/package.json',
@@ -61,7 +61,7 @@ export function tensorAddon(): TensorAddon {
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-/** The collector, as long as it has not found what it should. */
+/** Runs the collector until it has found the expected objects. */
 export async function collectUntil(isDone: () => boolean): Promise<void> {
   await vi.waitFor(
     () => {

@@ -2,14 +2,14 @@ import { type CUdevice, driver } from '@shoal/cuda-sys/driver'
 import { Device, driverLibrary, finishReleasesSync, type Stream, startDriver } from '@shoal/driver/shared'
 import { bindCall, slots64 } from '@shoal/ffi/calls'
 
-/** A device of its own for a test, whose primary context lives as long as the test wants. */
+/** A separate device for a test, which controls the life of its primary context. */
 export class TestDevice extends Device {
   constructor(ordinal: number) {
     startDriver()
     super(ordinal, ordinal as CUdevice, driverLibrary)
   }
 
-  /** Bytes in use, when what was disposed of is released. */
+  /** Bytes in use, after pending releases. */
   get used(): number {
     finishReleasesSync()
     const { free, total } = this.memoryInfo()
@@ -34,7 +34,7 @@ export function delay(stream: Stream, milliseconds: number): void {
   })
 }
 
-/** Makes a device fail with a status from now on, as a fault of a kernel does. */
+/** Makes a device fail with a status from now on, like a kernel's fault. */
 export function injectError(device: Device, status: number): void {
   const call = simFunction('shoalSimInjectError')
   device.primaryContext.run(() => {
@@ -44,7 +44,7 @@ export function injectError(device: Device, status: number): void {
   })
 }
 
-/** Options whose getter throws, as those of a program may. */
+/** Options whose getter throws, which a program may pass. */
 export function throwing<K extends string>(key: K): { readonly [key in K]: never } {
   return Object.defineProperty({}, key, {
     enumerable: true,

@@ -1,4 +1,4 @@
-/** What functions of the driver were called with, as test/native/everyCallShim.c records it. */
+/** Arguments of driver calls, as recorded by test/native/everyCallShim.c. */
 import { driver } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { bindCall, putCString, slots64 } from '@shoal/ffi/calls'
@@ -13,22 +13,22 @@ const shim = (name: string, parameters: number): (() => number) =>
 const shimRecord = shim('shimRecord', 1)
 const shimRecorded = shim('shimRecorded', 2)
 
-/** What a function was called with last. */
+/** The last arguments of a function. */
 export class Told {
   readonly #words = words.u64.slice()
   readonly #bytes = bytes.bytes.slice()
 
-  /** An argument of 32 bits. */
+  /** Returns an argument of 32 bits. */
   int(index: number): number {
     return Number(BigInt.asIntN(32, this.#words[index] as bigint))
   }
 
-  /** One of 64 bits. */
+  /** Returns an argument of 64 bits. */
   size(index: number): number {
     return Number(this.#words[index])
   }
 
-  /** What it points to. */
+  /** Returns the memory that an argument points to. */
   at(index: number): DataView {
     return new DataView(this.#bytes.buffer, index * 256, 256)
   }
@@ -45,7 +45,7 @@ export class Told {
 export function told(api: string, act: () => unknown): Told {
   putCString(0, api, 'shimRecord', 'name')
   shimRecord()
-  // What the driver says to it is its own affair.
+  // The driver's answer does not matter.
   try {
     const made = act() as { dispose?: () => void } | undefined
     made?.dispose?.()
@@ -56,7 +56,7 @@ export function told(api: string, act: () => unknown): Told {
   return new Told()
 }
 
-/** What lies at an address of the package's own, which stays there. */
+/** Returns a reader for memory at an address that the package keeps. */
 export function recordedAt(address: bigint): (offset: number) => number {
   slots64[0] = address
   slots64[1] = bytes.address

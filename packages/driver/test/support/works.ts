@@ -1,4 +1,4 @@
-/** What a device can do, for tests that let each call of it fail. The software device has a shim in front of it. */
+/** Operations of a device, for tests that let each of their calls fail. A shim runs in front of the software device. */
 import { ftruncateSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -73,7 +73,7 @@ const ptx = `.version 8.0
 .visible .entry nothing(.param .u64 at) { ret; }
 `
 
-/** Memory as another library exports it. */
+/** Exports memory like another library. */
 function exported(byteLength: number): number {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-exported-'))
   const descriptor = openSync(join(folder, 'memory'), 'w+')
@@ -82,7 +82,7 @@ function exported(byteLength: number): number {
   return descriptor
 }
 
-/** What a device can do, each by objects of its own. */
+/** Operations of a device, each with separate objects. */
 export const works: { readonly [what: string]: () => unknown } = {
   'a stream': () => {
     using stream = device.createStream({ nonBlocking: true, priority: 0 })
