@@ -1,4 +1,4 @@
-/** The libraries, and what the entry points `./driver` and `./runtime` share. */
+/** The libraries, and the common parts of the entry points `./driver` and `./runtime`. */
 
 export { formatCudaVersion } from '@shoal/types'
 export { ensureContextFunctions, withContext } from './driver/context.js'

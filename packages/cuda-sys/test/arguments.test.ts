@@ -3,7 +3,7 @@ import * as cuda from '@shoal/cuda-sys/driver'
 import * as rt from '@shoal/cuda-sys/runtime'
 import { afterAll, expect, test } from 'vitest'
 
-// Wrong on purpose: what a caller without type checking could pass.
+// Hides a wrong type, like a caller without type checking.
 const wrong = (value: unknown) => value as never
 
 test.each([

@@ -15,7 +15,7 @@ function codecsOf(module: object): [string, AnyCodec][] {
   })
 }
 
-/** Bytes that differ from each other and from zero, the same each run. */
+/** Returns bytes that differ from each other and from zero, the same in each run. */
 function pattern(length: number): Uint8Array {
   return Uint8Array.from({ length }, (_, index) => (index * 37 + 11) & 0x7f)
 }

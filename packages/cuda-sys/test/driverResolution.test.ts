@@ -3,7 +3,7 @@ import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
 
 const runModule = moduleRunner(new URL('../', import.meta.url))
 
-// A stand-in for libcuda that says what it is asked for and what its functions receive.
+// A replacement for libcuda that records requested functions and their arguments.
 const source = `
 int cuDriverGetVersion(int* version) { *version = VERSION; return 0; }
 

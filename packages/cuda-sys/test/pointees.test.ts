@@ -21,7 +21,7 @@ function functionsOf(library: string): FunctionSpec[] {
   return (JSON.parse(readFileSync(file, 'utf8')) as { functions: FunctionSpec[] }).functions
 }
 
-/** A value that the check of a parameter lets pass. */
+/** Returns a value that passes a parameter's check. */
 function harmless({ lowered }: Parameter): unknown {
   switch (lowered.kind) {
     case 'pointer':
@@ -41,8 +41,8 @@ function harmless({ lowered }: Parameter): unknown {
 }
 
 /**
- * Calls with one parameter set, and everything before it harmless. What follows is never looked at: the call is
- * refused.
+ * Calls a function with one given parameter and valid ones before it. Later parameters do not matter, because the call
+ * throws first.
  */
 function callWith(library: Generated, entry: FunctionSpec, index: number, value: unknown): void {
   const values = entry.parameters.map((parameter, each) => (each === index ? value : harmless(parameter)))
@@ -85,7 +85,7 @@ describe.each([
 })
 
 describe('arguments that must be accepted', () => {
-  // Past its checks a call looks for the library; here it is told that there is none.
+  // After its checks a call loads the library, which does not exist in this test.
   const reaches = (call: () => void): void => expect(call).toThrow(/not found|could not be found|libcud/i)
 
   test('are empty lists, addresses, null, and larger memory', () => {

@@ -62,7 +62,7 @@ test('the error for another signature names both versions in either direction', 
     /^cudaMemAdvise is bound with the signature of NVIDIA CUDA runtime 13\.0; 14\.1 is installed/,
   )
   expect(signatureError({ ...question, installed: 13020, otherMajors: [11, 12] })).toBeUndefined()
-  // Older than every major that was compared.
+  // This version is older than every compared major.
   expect(signatureError({ ...question, installed: 10020, otherMajors: [11, 12] })).toBeInstanceOf(VersionTooOldError)
   expect(signatureError({ ...question, since: 12000, installed: 12080, otherMajors: [11] })).toBeUndefined()
   expect(signatureError({ ...question, installed: 13000, otherMajors: [14] })).toBeUndefined()
@@ -94,7 +94,7 @@ test.each([
   [11080, 'cudaGraphInstantiate', 'null, null, 0', 'VersionTooOldError 12.0 11.8'],
   [11080, 'cudaGraphAddNode', 'null, null, null, null, 0, null', 'VersionTooOldError 13.0 11.8'],
   [12060, 'cudaLibraryUnload', 'null', 'VersionTooOldError 12.8 12.6'],
-  // As old as the library, which lacks it all the same: no version would help.
+  // The function has the library's version, but the library lacks it, so no version would help.
   [12060, 'cudaGetKernel', 'null, null', 'SymbolNotFoundError undefined 12.6'],
 ])('libcudart %i: %s(%s) is %s', (version, name, parameters, expected) => {
   const lines = run(

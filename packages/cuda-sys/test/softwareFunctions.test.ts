@@ -11,7 +11,7 @@ const { bindCall } = await import('@shoal/ffi/calls')
 const notSupported = 801
 const folders = { driver: 'cuda', runtime: 'cudart' } as const
 
-/** The symbols that the software device has in name only. */
+/** Returns the symbols that the software device exports without an implementation. */
 function unsupported(library: keyof typeof folders): string[] {
   const file = new URL(`../../sim/native/${folders[library]}/unsupported.gen.h`, import.meta.url)
   return [...readFileSync(file, 'utf8').matchAll(/^SHOAL_UNSUPPORTED\((\w+)\)$/gm)].map(([, name]) => name as string)

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** The parts of the generator's spec that tests of the package compare with. */
+/** The parts of the generator's spec that tests of the package compare. */
 export interface Spec {
   headerVersion: number
   headers: string[]

@@ -3,21 +3,21 @@ import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The file names of the libraries, by what they stand in for. All lie in {@link libraryFolder}. */
+/** File names of the software device's libraries. All are in {@link libraryFolder}. */
 export const libraries = {
-  /** Stands in for `libcuda.so.1`. */
+  /** Replaces `libcuda.so.1`. */
   cuda: 'libshoal-sim-cuda.so.1',
-  /** Stands in for `libcudart.so.13`; finds the first one beside it. */
+  /** Replaces `libcudart.so.13`. It finds the `cuda` library in the same folder. */
   cudart: 'libshoal-sim-cudart.so.13',
-  /** Stands in for `libnccl.so.2`; finds the first one beside it. */
+  /** Replaces `libnccl.so.2`. It finds the `cuda` library in the same folder. */
   nccl: 'libshoal-sim-nccl.so.2',
-  /** Stands in for `libnvshmem_host.so.3`; finds the first one beside it. */
+  /** Replaces `libnvshmem_host.so.3`. It finds the `cuda` library in the same folder. */
   nvshmem: 'libshoal-sim-nvshmem_host.so.3',
 } as const
 
 /**
- * The absolute path of the folder that holds the libraries for this platform: of the package `@shoal/sim-<platform>`,
- * an optional dependency, or of what `make -C native` built. Where there is neither, of a folder that does not exist.
+ * Returns the absolute path of the folder with this platform's libraries. It belongs to the optional dependency
+ * `@shoal/sim-<platform>`, or `make -C native` built it. If neither exists, returns a folder that does not exist.
  */
 export function libraryFolder(): string {
   const platforms = ['linux', 'linuxmusl'].map((system) => `${system}-${process.arch}`)
@@ -26,7 +26,7 @@ export function libraryFolder(): string {
     try {
       return [dirname(createRequire(import.meta.url).resolve(`@shoal/sim-${platform}/package.json`))]
     } catch {
-      return [] // for another platform, or left out
+      return [] // for another platform, or not installed
     }
   })
   const isThere = (folder: string): boolean => existsSync(`${folder}/${libraries.cuda}`)

@@ -16,11 +16,11 @@ const printer = `#include <cstddef>
 int main() {
 `
 
-/** Questions for the sizes of types, the places of members and the values of names in the headers of a library. */
+/** Returns questions about a library's headers: sizes of types, offsets of members and values of names. */
 function questionsOf(library: string): string[] {
   const headers = [`${library}.h`, `${library}.gen.h`]
   const text = headers.map((header) => readFileSync(join(nativeFolder, 'include', 'shoal', header), 'utf8')).join('\n')
-  // Some structs lie inside a union in NVIDIA's header.
+  // Some structs are inside a union in NVIDIA's header.
   const found = [...text.matchAll(/^struct (?!CUstreamMemOp)(\w+) \{\n(.*?)^\};/gms)]
   const structs = new Map(found.map(([, name = '', body = '']) => [name, body]))
   const membersOf = (struct: string): string[] =>
@@ -39,7 +39,7 @@ function questionsOf(library: string): string[] {
   ]
 }
 
-/** What a program that includes some headers prints. */
+/** Returns the output of a program that includes some headers. */
 function factsOf(name: string, headers: string, questions: readonly string[], options: readonly string[]) {
   const source = join(buildFolder, `${name}.cc`)
   mkdirSync(buildFolder, { recursive: true })
@@ -64,7 +64,7 @@ test.for([
       maxBuffer: 2 ** 28,
     })
     const words = new Set(preprocessed.match(/\w+/g))
-    // Headers of another version lack names.
+    // Headers of another version lack some names.
     const questions = questionsOf(library).filter((one) =>
       one.match(/\w+/g)?.every((word, at) => at === 0 || words.has(word)),
     )

@@ -9,10 +9,7 @@ import { fileURLToPath } from 'node:url'
 export const nativeFolder = fileURLToPath(new URL('../native', import.meta.url))
 export const buildFolder = fileURLToPath(new URL('../build', import.meta.url))
 
-/**
- * Builds the test programs (and the libraries, where they are out of date): one test file at a time
- * does.
- */
+/** Builds the test programs, and the libraries if they are out of date. Only one test file at a time builds. */
 export async function makeTests(): Promise<void> {
   let lock = await takeLock()
   while (lock === undefined) {
@@ -27,8 +24,8 @@ export async function makeTests(): Promise<void> {
 }
 
 /**
- * Undefined where another process has it. The name of a socket is free again when its process has ended, however it
- * did.
+ * Takes the lock; undefined if another process has it. The socket's name is free again when its process ends, even
+ * after a crash.
  */
 function takeLock(): Promise<Server | undefined> {
   const name = `\0${createHash('sha256').update(buildFolder).digest('hex')}`
@@ -50,7 +47,7 @@ export function compile(source: string, program: string, options: readonly strin
   return out
 }
 
-/** Every test that a program's source declares, in order. */
+/** Returns all tests in a program's source, in order. */
 export function testNames(program: string): string[] {
   const source = readFileSync(join(nativeFolder, 'test', `${program}.cc`), 'utf8')
   return [...source.matchAll(/^TEST\((\w+)\)/gm)].map((match) => match[1] as string)
@@ -63,7 +60,7 @@ export const programs = readdirSync(join(nativeFolder, 'test'))
 export interface Report {
   status: number | null
   signal: NodeJS.Signals | null
-  /** Each test's name and the line it printed. */
+  /** Each test's name and its output line. */
   lines: Map<string, string>
   errors: string
 }
@@ -82,7 +79,7 @@ export function runProgram(program: string): Report {
   return { status: result.status, signal: result.signal, lines, errors: result.stderr }
 }
 
-/** `name = value` lines as a map. */
+/** Parses `name = value` lines to a map. */
 export function readFacts(text: string): Map<string, string> {
   const facts = new Map<string, string>()
   for (const line of text.split('\n')) {

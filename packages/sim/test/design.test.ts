@@ -10,7 +10,7 @@ test('every name in DESIGN.md exists in the sources', () => {
   const sources = files.filter((file) => /\.(cc|h|map)$|Makefile$/.test(file) && !file.startsWith('test/'))
   const text = sources.map((file) => readFileSync(join(folder, 'native', file), 'utf8')).join('\n')
   const words = new Set(text.match(/\w+/g))
-  // What another place has, or a pattern of names.
+  // Files of other places, or patterns of names.
   const elsewhere = /^(tooling|src)\/|[*…=]|NAME|^pnpm |^libraries$/
   const isKnown = (name: string): boolean =>
     elsewhere.test(name) ||

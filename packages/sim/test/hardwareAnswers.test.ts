@@ -41,19 +41,19 @@ describe.each(cornerLists)('corner cases of %s', (list) => {
   })
 
   test('differ from hardware only where documented', () => {
-    // Whether these do depends on the moment.
+    // These answers depend on timing.
     const fixed = list === 'cuda' || list === 'nccl' ? [] : Object.keys(known)
     for (const name of Object.keys(known)) expect(recorded, name).toHaveProperty([name])
     expect(fixed.filter((name) => answers[name] === recorded[name])).toEqual([])
   })
 
-  // Only questions of the driver are noted.
+  // Only questions to the driver are recorded.
   if (list !== 'cuda') return
   test('are answered as documented if hardware has no answer', () => {
     const noted = recordedAnswers('unconfirmed')
     const wrong = Object.entries(noted).filter(([name, value]) => !(name in recorded) && answers[name] !== value)
     expect(wrong).toEqual([])
-    // The questions that follow a crash of hardware have no recorded answer.
+    // Questions that follow a hardware crash have no recorded answer.
     const crashed = Object.keys(recorded).flatMap((name) => (isNoAnswer(name) ? [name.slice(0, -15)] : []))
     const unknown = Object.keys(answers).filter(
       (name) => !(name in recorded) && !(name in noted) && !crashed.some((start) => name.startsWith(start)),

@@ -21,7 +21,7 @@ test('the software libraries are in an absolute folder of this platform', () => 
 })
 
 test('the software libraries export only the C ABI', () => {
-  // What the PTX engine uses of the driver's library is in the namespace `shoal`.
+  // The PTX engine uses symbols of the driver's library in the namespace `shoal`.
   for (const name of exportsOf(paths.cuda)) expect(name).toMatch(/^(cu[A-Z]\w*|shoalSim\w+|_ZNK?5shoal\w+)$/)
   expect(exportsOf(engine)).toEqual(['shoalSimPtxEngine'])
   for (const name of exportsOf(paths.nvshmem))

@@ -3,7 +3,7 @@ import { makeTests, programs, type Report, runProgram, testNames } from './build
 
 beforeAll(makeTests, 900_000)
 
-// Each program's tests run in one process, one after the other; here each of them is reported by its name.
+// Each program runs its tests in one process, one after the other. This file reports each of them by its name.
 describe.each(programs)('%s', (program) => {
   let report: Report
   beforeAll(() => {

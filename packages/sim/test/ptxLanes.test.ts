@@ -5,7 +5,7 @@ import { buildFolder, makeTests } from './build.js'
 
 beforeAll(makeTests, 900_000)
 
-// The best build for this processor runs with all other native tests; here are those for older ones.
+// All other native tests use the best build for this processor. These programs use the builds for older ones.
 const programs = [
   'ptx_integer_test',
   'ptx_float_test',

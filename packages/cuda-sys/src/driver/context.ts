@@ -13,9 +13,8 @@ function statusText(status: number): StatusText | undefined {
 }
 
 /**
- * Tells ffi how the driver reads and sets the current context (`cuCtxGetCurrent`, `cuCtxSetCurrent`), once. Loads the
- * driver's library.
- * @throws LibraryNotFoundError when there is no driver.
+ * Registers `cuCtxGetCurrent` and `cuCtxSetCurrent` with ffi, once. Loads the driver's library.
+ * @throws LibraryNotFoundError when there is no driver
  */
 export function ensureContextFunctions(): void {
   if (isSet) return
@@ -24,10 +23,14 @@ export function ensureContextFunctions(): void {
 }
 
 /**
- * Calls `fn` with a context current on this thread and restores the caller's afterwards, whatever happens. `fn` must
- * not be asynchronous: the context is restored when it returns.
- * @param context a `CUcontext`.
- * @throws StatusError when the driver refuses the context; LibraryNotFoundError when there is no driver.
+ * Calls `fn` with a context current on this thread, then restores the caller's context, also after an error. `fn` must
+ * be synchronous, because the context is restored when it returns.
+ * @param context a `CUcontext`
+ * @throws StatusError when the driver refuses the context; LibraryNotFoundError when there is no driver
+ *
+ * @example
+ * const sizes = new BigUint64Array(2) // free and total bytes
+ * withContext(context, () => cuMemGetInfo(sizes.subarray(0, 1), sizes.subarray(1)))
  */
 export function withContext<T>(context: bigint, fn: () => T): T {
   ensureContextFunctions()

@@ -13,11 +13,11 @@ import { formatCudaVersion, SymbolNotFoundError, streamMode } from '@shoal/types
 import { perThreadSuffixes, versionedSymbols } from './generated/lookup.gen.js'
 import { places } from './generated/places.gen.js'
 
-/** First version that had per-thread default streams: no per-thread variant can be asked for below it. */
+/** First version with per-thread default streams. Older versions have no per-thread variants of functions. */
 const firstPerThreadVersion = 7000
 
-// CUdriverProcAddress_flags and CUdriverProcAddressQueryResult; not from the generated enumerations, which import
-// nothing from here but would be loaded by everyone who only wants the library.
+// CUdriverProcAddress_flags and CUdriverProcAddressQueryResult. Not imported from the generated enumerations, because
+// every user of the library would then load these.
 const legacyStream = 1
 const perThreadStream = 2
 const versionNotSufficient = 2
@@ -29,10 +29,10 @@ interface EntryPoint {
 
 let entryPoint: EntryPoint | null | undefined
 
-/** Version of the driver, e.g. 13000. Undefined if the driver does not tell it (`cuDriverGetVersion`). */
+/** Version of the driver, such as 13000; undefined if the driver does not report it (`cuDriverGetVersion`). */
 const driverVersion = versionReader('cuDriverGetVersion', 1, 'cuda')
 
-/** `cuGetProcAddress_v2`, which came with CUDA 12.0; `null` where the driver is older. */
+/** Returns `cuGetProcAddress_v2` of CUDA 12.0; `null` for an older driver. */
 function procAddress(library: NativeLibrary): EntryPoint | null {
   if (entryPoint !== undefined) return entryPoint
   const address = library.rawSymbol('cuGetProcAddress_v2')
@@ -43,7 +43,7 @@ function procAddress(library: NativeLibrary): EntryPoint | null {
   return entryPoint
 }
 
-/** The symbol that the library exports for one ABI of a function. */
+/** Returns the symbol that the library exports for one ABI of a function. */
 function exportedSymbol(library: NativeLibrary, symbol: string, since: number): bigint | undefined {
   const key = `${symbol}@${since}`
   const suffix = streamMode() === 'per-thread' ? (perThreadSuffixes()[key] ?? '') : ''
@@ -51,8 +51,8 @@ function exportedSymbol(library: NativeLibrary, symbol: string, since: number): 
 }
 
 /**
- * Address of a driver function at the version whose signature is known. Asking for "the newest" could return another
- * ABI than the one that was generated; so does asking for a version above the driver's, and that is refused here.
+ * Returns a driver function's address at the version with the known signature. Requesting the newest version, or one
+ * above the driver's, could return a different ABI; the latter is refused here.
  */
 function resolve(library: NativeLibrary, symbol: string, since: number): bigint | undefined {
   if (since === 0) return library.rawSymbol(symbol)
@@ -60,8 +60,7 @@ function resolve(library: NativeLibrary, symbol: string, since: number): bigint 
   const installed = driverVersion(library)
   if (installed !== undefined && since > installed) return undefined
   if (query === null || installed === undefined) return exportedSymbol(library, symbol, since)
-  // Asked with the flag of per-thread mode for an ABI older than its function's first variant, the driver finds
-  // nothing.
+  // With the per-thread flag, the driver finds no function for an ABI older than the function's first variant.
   const perThread = streamMode() === 'per-thread' && perThreadSuffixes()[`${symbol}@${since}`] !== undefined
   const version = perThread ? Math.max(since, firstPerThreadVersion) : since
   const { call, cells } = query
@@ -75,8 +74,8 @@ function resolve(library: NativeLibrary, symbol: string, since: number): bigint 
   }, call)
   const [address = 0n, symbolStatus = 0n] = cells
   if (status === 0 && address !== 0n) return address
-  // The driver is new enough and knows the name, but only with a signature of later than the one that was asked for: a
-  // newer driver is no help, and what it has must not be called.
+  // The driver is new enough and knows the name, but only with a signature later than the requested one. A newer driver
+  // would not help, and this function must not be called.
   if (Number(symbolStatus & 0xffff_ffffn) === versionNotSufficient) {
     throw new SymbolNotFoundError({
       library: library.title,
@@ -89,7 +88,7 @@ function resolve(library: NativeLibrary, symbol: string, since: number): bigint 
   return undefined
 }
 
-/** libcuda, the CUDA driver's user-mode library. Nothing is loaded before the first call. */
+/** The CUDA driver's user-mode library libcuda, loaded at the first call. */
 export const driver: NativeLibrary = defineLibrary({
   ...places,
   resolve,

@@ -8,9 +8,8 @@ import { signatureError } from './signature.js'
 let installedVersion: number | undefined
 
 /**
- * Version of libcudart as `cudaRuntimeGetVersion` tells it, e.g. 13000. Up to CUDA 11 that fails where there is no
- * driver; then it is the version of the newest functions that the library has. `undefined` where it has none since
- * 11.0.
+ * Returns the version of libcudart, such as 13000, from `cudaRuntimeGetVersion`. Up to CUDA 11 that function fails
+ * without a driver. Then returns the version of the library's newest functions; `undefined` if it has none since 11.0.
  */
 function runtimeVersion(library: NativeLibrary): number | undefined {
   if (installedVersion !== undefined) return installedVersion
@@ -26,7 +25,7 @@ function runtimeVersion(library: NativeLibrary): number | undefined {
   return installedVersion
 }
 
-/** Refuses functions whose signature in the loaded major is not the one that was generated. */
+/** Throws if a function's signature in the loaded major version differs from the generated one. */
 function requireSameSignature(library: NativeLibrary, symbol: string, since: number): void {
   const majors = otherMajors[symbol]
   if (majors === undefined) return
@@ -49,7 +48,7 @@ function resolve(library: NativeLibrary, symbol: string, since: number): bigint 
   return library.rawSymbol(variant ?? symbol)
 }
 
-/** libcudart, the CUDA runtime. Nothing is loaded before the first call. */
+/** The CUDA runtime libcudart, loaded at the first call. */
 export const runtime: NativeLibrary = defineLibrary({
   ...places,
   resolve,

@@ -3,20 +3,20 @@ import { formatCudaVersion, type ShoalError, VersionTooNewError, VersionTooOldEr
 export interface SignatureQuestion {
   library: string
   symbol: string
-  /** version that brought the signature that was generated */
+  /** version that introduced the generated signature */
   since: number
-  /** version of the headers that it was generated from */
+  /** version of the headers from which the signature was generated */
   generated: number
-  /** version that is loaded */
+  /** version of the loaded library */
   installed: number
-  /** majors in which the symbol has another signature */
+  /** major versions with a different signature of the symbol */
   otherMajors: readonly number[]
 }
 
-/** Why a function cannot be called in the loaded version, or undefined where its signature is the one generated. */
+/** Returns the error for a function whose loaded signature differs from the generated one; undefined if they match. */
 export function signatureError(question: SignatureQuestion): ShoalError | undefined {
   const { library, symbol: api, since, generated, installed, otherMajors } = question
-  // What is older than the majors of the list has another signature too.
+  // Versions older than the listed majors have a different signature too.
   const isOlder = installed < since && otherMajors.some((major) => major * 1000 < since)
   if (!isOlder && !otherMajors.includes(Math.floor(installed / 1000))) return undefined
   const versions = { library, api, installed: formatCudaVersion(installed) }
