@@ -1,4 +1,4 @@
-// What a captured operation uses is there at each launch of the graph, or the launch throws.
+// At each launch of a graph, the objects of its captured operations exist, or the launch throws.
 import {
   Communicator,
   group,
@@ -23,7 +23,7 @@ type Graph = import('@shoal/driver/graph').Graph
 const device = Reflect.construct(Device, [0, 0, driverLibrary])
 const length = 1024
 
-/** What operations use: each ends in its own way. */
+/** Objects of operations. Each ends in a different way. */
 interface World {
   readonly communicator: Communicator
   readonly stream: Stream
@@ -134,7 +134,7 @@ const operations: {
 
 async function captured(name: string): Promise<World & { readonly graph: Graph }> {
   const made = await world()
-  // What connects ranks cannot be captured.
+  // Operations that connect ranks cannot be captured.
   const { call } = operations[name] as (typeof operations)[string]
   call(made)
   made.stream.synchronizeSync()
@@ -183,7 +183,7 @@ describe('a captured operation', () => {
   test.each(names)('%s throws at a launch after its communicator was aborted', async (name) => {
     const { graph, stream, communicator } = await captured(name)
     using step = graph.instantiate()
-    // Settles while NCCL still waits for the graph.
+    // This settles while NCCL still waits for the graph.
     await communicator.abort()
     expect(launch(step, stream)).toMatchObject({ name: 'DisposedError', operation: 'GraphExec.launch' })
   })

@@ -94,7 +94,7 @@ describe('wrong arguments of collectives are refused before NCCL is called', () 
     }
     b.override = { address: -1n }
     expect(reduce(a, b, { stream, count: 2 })).toThrow(RangeError)
-    // Also where it says what its elements are.
+    // The memory's own dtype does not change this.
     b.override = { address: b.address + 2n, dtype: 'f32' }
     expect(reduce(a, b, { stream, count: 2 })).toThrow('not aligned for f32')
     expect(reduce(a, b, { stream, count: 2 })).toThrow(RangeError)
@@ -122,7 +122,7 @@ describe('wrong arguments of collectives are refused before NCCL is called', () 
     for (const answer of [undefined, null]) {
       expect(reduce(a, b, { stream: { [streamProtocol]: answer } })).toThrow(TypeError)
     }
-    // What is of no device or context can be of this one.
+    // Memory without a device or context may belong to this one.
     const anywhere = { deviceOrdinal: -1, context: 0n }
     const mine = new Error('mine')
     const dropped = () =>
@@ -167,7 +167,7 @@ describe('wrong arguments of collectives are refused before NCCL is called', () 
       const rooted = /cast|reduce$|gather$|^scatter/.test(name) ? { root: 1 } : {}
       const at = (parts: number, element: number) => room.part(4 * element, 4 * length * parts)
       const done = new Error('dropped')
-      // Nothing is started: the group is dropped with the error.
+      // Nothing is started: the error drops the group.
       const placed = (recv: number) => () =>
         group(() => {
           const call = communicator[name as 'allReduce'].bind(communicator)

@@ -165,7 +165,7 @@ describe('a repeated collective with unchanged operands', () => {
     const range = Object.freeze(memory[memoryProtocol])
     return {
       get [memoryProtocol]() {
-        void memory[memoryProtocol] // throws once it is disposed of
+        void memory[memoryProtocol] // throws after its disposal
         return range
       },
     }
@@ -216,7 +216,7 @@ describe('a repeated collective with unchanged operands', () => {
 
   const n = deviceCount
   test.each([
-    // Each rank has parts 10 r, 10 r + 1, … for the ranks; of gathers the first part is sent.
+    // Rank r has parts 10 r, 10 r + 1, … for the ranks. Gathers send the first part.
     ['allGather', 1, n, (_rank: number, part: number) => 10 * part],
     ['allToAll', n, n, (rank: number, part: number) => 10 * part + rank],
     ['reduceScatter', n, 1, (rank: number) => ranks.reduce((sum, other) => sum + 10 * other + rank, 0)],
@@ -283,7 +283,7 @@ test('a collective waits for the producer stream of its memory at each call', ()
 })
 
 test('an error of NCCL has its code, message and version', () => {
-  // A bare handle is taken at its word; the legacy stream of a device that is being captured is what only NCCL can see.
+  // A raw handle is not checked. Only NCCL sees that it is the legacy stream of a device with a capture.
   const memory = TestMemory.zeros(0, 'f32', 1)
   const lying = { [memoryProtocol]: { ...memory[memoryProtocol], address: 0n } }
   const error = errorOf(() =>

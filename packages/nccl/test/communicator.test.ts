@@ -179,8 +179,8 @@ describe('initRank', () => {
     )
     expect(error).toBeInstanceOf(AbortedError)
     expect((error as AbortedError).cause).toEqual(new Error('enough'))
-    // The other rank comes late: it lets the abandoned thread go, and joins. What that thread brings home is aborted by
-    // this thread, which waits inside NCCL until both have joined: only then the late rank can notice that it is alone.
+    // The other rank joins late, which ends the abandoned thread's wait. This thread aborts that thread's communicator:
+    // it waits inside NCCL until both ranks have joined, so the late rank can only then notice that it is alone.
     const out = new BigUint64Array(1)
     expect(withContext(contextOf(1), () => ncclCommInitRank(out, 2, shared.toBytes(), 1))).toBe(0)
     const late = out[0] as ncclComm_t
@@ -283,7 +283,7 @@ describe('destruction of a communicator', () => {
   test('each retained primary context is released once', async () => {
     contextOf(0)
     for (let i = 0; i < 3; i += 1) for (const one of await Communicator.initAll([0, 1])) await one.destroy()
-    // The context of the test is still there: memory in it works.
+    // The test's context still exists: its memory works.
     const memory = TestMemory.from(0, new Float32Array([5]))
     expect(memory.floats()).toEqual([5])
     memory.dispose()

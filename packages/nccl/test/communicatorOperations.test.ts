@@ -5,7 +5,7 @@ import { everywhere, first, floats, ranks } from './fixtures/allRanks.js'
 import { deviceCount, TestMemory } from './fixtures/device.js'
 
 describe('all-to-all, gather, scatter', () => {
-  // Element k of the part that rank i has for rank j.
+  // Returns element k of rank i's part for rank j.
   const element = (i: number, j: number, k: number) => 100 * i + 10 * j + k
   const parts = (i: number, length: number) => ranks.flatMap((j) => Array.from({ length }, (_, k) => element(i, j, k)))
 
@@ -88,7 +88,7 @@ describe('all-to-all, gather, scatter', () => {
     expect(() => communicator.allToAll(three, three, { stream })).toThrow('overlap')
     expect(() => communicator.gather(four, three, { root: 0, stream })).toThrow('× 3 ranks')
     expect(() => communicator.gather(four, null, { root: 0, stream })).toThrow(TypeError)
-    // A part of another rank's: beyond the short one's length, within the long one's.
+    // A part of another rank: outside the short buffer, inside the long one.
     for (const part of [three.part(4, 4), three.part(8, 4)]) {
       const options = { dtype: 'f32', stream } as const
       expect(() => communicator.gather(part, three, { root: 0, ...options })).toThrow('overlap')

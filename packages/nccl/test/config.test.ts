@@ -54,7 +54,7 @@ test("undefined config fields keep NCCL's default", () => {
 })
 
 describe('raw config bytes for fields unknown to the package', () => {
-  /** What a newer header would make: eight bytes more. */
+  /** Returns a config of a newer header, which has eight more bytes. */
   function newer(values: Parameters<typeof initialNcclConfig>[0] = {}): Uint8Array {
     const raw = new Uint8Array(ncclConfig_t.size + 8)
     raw.set(initialNcclConfig(values, 23005).bytes.subarray(0, ncclConfig_t.size))

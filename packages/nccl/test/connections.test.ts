@@ -4,7 +4,8 @@ import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { connected } from './fixtures/connected.js'
 import { deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
-// Operations that connect ranks of one thread: NCCL would wait in the call of the first for the call of the second.
+// Tests operations that connect ranks of one thread: in the call of the first rank, NCCL would wait for the second
+// one's.
 
 const open: Communicator[] = []
 let memory: TestMemory[]
@@ -153,11 +154,11 @@ test('children of split and shrink count as ranks of one thread, and are compare
   await connected(two)
   reduce(two[1] as Communicator)
   reduce(two[0] as Communicator)
-  // A second split of the same colors makes communicators of their own.
+  // A second split with the same colors creates separate communicators.
   const [, ...further] = kept((await split()) as [Communicator, Communicator, Communicator])
   expect(errorOf(() => reduce(further[0] as Communicator))).toMatchObject(unconnected)
   await connected(further)
-  // Excluded ranks do not count: the shrink of two is not that of all.
+  // Excluded ranks do not count: a shrink to two ranks differs from one of all ranks.
   const rest = kept(await Promise.all(three.slice(0, 2).map((one) => one.shrink({ exclude: [2] }))))
   expect(errorOf(() => reduce(rest[0] as Communicator))).toMatchObject(unconnected)
   await connected(rest)
@@ -180,13 +181,13 @@ test('a child with a separate config is blocking by default', async () => {
 
 test('ranks count as local from the call that makes them, until that call fails', async () => {
   const id = UniqueId.create()
-  // The others never come.
+  // The other ranks never join.
   const given = [0, 1].map((rank) => Communicator.initRank({ device: rank, rank, worldSize: 3, id, timeout: 50 }))
   for (const one of await Promise.allSettled(given)) expect(one.status).toBe('rejected')
   const next = UniqueId.create()
   const refusals: unknown[] = []
   const join = (rank: number) => Communicator.initRank({ device: rank, rank, worldSize: 2, id: next })
-  // Right when it is there, though the promise of the other has not settled.
+  // The first rank is usable before the other rank's promise has settled.
   const first = join(0).then((one) => {
     refusals.push(errorOf(() => reduce(one)))
     return one

@@ -20,12 +20,12 @@ afterAll(async () => {
   await communicator.destroy()
 })
 
-/** NCCL itself says whether a group was left open on this thread. */
+/** Checks with NCCL that no group is open on this thread. */
 function expectNoGroup(): void {
   expect(ncclGroupEnd()).toBe(ncclResult_t.ncclInvalidUsage)
 }
 
-// 1, 3 and 4 are results of NCCL as well, 709 is not.
+// 1, 3 and 4 are also results of NCCL; 709 is not.
 const statuses = [1, 3, 4, 709]
 
 test.each(statuses)("a collective whose context fails with %i throws the driver's error", (status) => {

@@ -32,7 +32,7 @@ async function world(config?: CommunicatorConfig): Promise<[Communicator, Commun
   return watched(await Communicator.initAll(devices, config === undefined ? {} : { config })) as never
 }
 
-/** Sums the number of each rank over all ranks of a communicator. */
+/** Returns the sum of the ranks' numbers over all ranks of a communicator. */
 async function sum(communicators: readonly Communicator[], numbers: readonly number[]): Promise<number[]> {
   const memory = communicators.map(({ deviceOrdinal }, index) =>
     TestMemory.from(deviceOrdinal, new Float32Array([numbers[index] ?? 0])),
@@ -76,7 +76,7 @@ describe.each([
     )
     expect(parts[1]).toBeUndefined()
     const pair = parts.filter(isCommunicator)
-    // The key turns the order round.
+    // The key reverses the order.
     expect(pair.map(place)).toEqual([
       [1, 2, 0],
       [0, 2, 2],
@@ -221,7 +221,7 @@ describe.each([
     const all = await world(config)
     const dispose = vi.spyOn(NativeMemory.prototype, 'dispose')
     expect(all[1].properties()).toMatchObject({ rank: 1, worldSize: 3, deviceOrdinal: 1 })
-    // Not left to the collector, which knows little of native memory.
+    // The memory is freed explicitly, because the collector does not know the size of native memory.
     expect(dispose).toHaveBeenCalledTimes(1)
     dispose.mockRestore()
     const { suspendable, persistent, total, isSuspended } = all[1].memoryStatistics()
@@ -239,7 +239,7 @@ describe.each([
     expect(performance.now() - start).toBeLessThan(30_000)
     expect(error).toMatchObject({ operation: 'split', reason: 'timeout', rank: 0 })
     expect(all[0].disposed).toBe(true)
-    // The ranks that come late are not kept waiting either.
+    // Late ranks do not wait longer either.
     const late = await rejection(all[1].split({ color: 0, timeout: 300 }))
     expect(late).toBeInstanceOf(Error)
   })
@@ -321,7 +321,7 @@ describe('derived communicators are refused before NCCL is called', () => {
     const all = await world()
     const call = all[0][method as 'split'] as (options: unknown) => Promise<unknown>
     await expect(call.call(all[0], options)).rejects.toThrow(kind)
-    // Nothing has happened to it.
+    // The communicator is unchanged.
     expect(await sum(all, [1, 2, 3])).toEqual([6, 6, 6])
     await Promise.all(all.map((one) => one.destroy()))
   })

@@ -49,10 +49,10 @@ test('device communicators provide the requested resources on every rank', async
     const places = [barrier, exchange, scratch].map((resource) => resource.fields['bufHandle'])
     expect(new Set(places).size).toBe(3)
     expect(barrier.bytes).toHaveLength(8)
-    // @ts-expect-error What was not asked for is not there.
+    // @ts-expect-error This resource was not requested.
     expect(one.resources.other).toBeUndefined()
     expect(one.multimem).toEqual({ all: undefined })
-    // The same on all ranks: a kernel reaches the resource of a peer by its own handle.
+    // All ranks have the same handles: a kernel uses its own handle for a peer's resource.
     expect(one.resources).toEqual(made[0]?.resources)
   }
   await Promise.all(made.map((one) => one.dispose()))
@@ -152,7 +152,7 @@ test('a device communicator returns as many bytes as the kernel was compiled for
     const words = `DeviceCommunicator.bytes: byteLength must be an integer from 1 to 4096, not ${length}`
     expect(() => one.bytes(length)).toThrow(words)
   }
-  // A copy: what is done to it changes nothing.
+  // Changing the copy does not change the device communicator.
   one.bytes().fill(0)
   expect(one.read().nRanks).toBe(deviceCount)
   await Promise.all(made.map((each) => each.dispose()))

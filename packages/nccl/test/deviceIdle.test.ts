@@ -9,8 +9,8 @@ import { libraries, libraryFolder } from '../../sim/src/index.js'
 import { connected } from './fixtures/connected.js'
 import { rejection, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
-// Where the driver can tell when the work of a context has ended, destroy() and finalize() wait for that first, and can
-// be ended while they do: then the communicator is really aborted, and no thread stays behind.
+// If the driver can report the end of a context's work, destroy() and finalize() wait for that first. Such a wait can
+// end early: then the communicator is really aborted, and no thread stays behind.
 
 const folder = mkdtempSync(join(tmpdir(), 'shoal-context-events-'))
 

@@ -26,7 +26,7 @@ const team = { size: 1, rank: 0, stride: 1 }
 let stream: TestStream
 let memory: TestMemory
 let one: Communicator
-/** Of each test. */
+/** The communicator of each test. */
 let own: Communicator
 let pair: [Communicator, Communicator]
 
@@ -48,7 +48,7 @@ afterAll(async () => {
   for (const each of [stream, memory]) each.dispose()
 })
 
-/** What a call throws or rejects with. */
+/** Returns the error that a call throws or rejects with. */
 async function failure(call: () => unknown): Promise<unknown> {
   try {
     await call()
@@ -73,7 +73,7 @@ const root = { root: 0 }
 const joining = () => ({ device: 1, rank: 0, worldSize: 1, id: id() })
 const more = (count: number) => Array.from({ length: count }, () => id())
 
-/** A C function, and a call that makes it: after `prepare`, which makes what the call works with. */
+/** A C function, a call that makes it, and an optional function that creates the call's arguments. */
 type Case = readonly [name: string, call: (prepared: never) => unknown, prepare?: () => unknown]
 
 const cases: readonly Case[] = [
@@ -212,11 +212,11 @@ test.for(named)('an error of $name is thrown with its name', async ({ name, call
     expect(error).toMatchObject({ library: 'NCCL', api: name, status, code: 'ncclInvalidArgument' })
     for (const end of cleanUp.splice(0).reverse()) await failure(end)
     await failure(() => own.destroy())
-    // No group is left open on this thread, unless the call that was to end it was not made.
+    // No group stays open on this thread, unless the call to end it was not made.
     const left = name === 'ncclGroupSimulateEnd' ? ncclResult_t.ncclSuccess : ncclResult_t.ncclInvalidUsage
     expect(ncclGroupEnd()).toBe(left)
   })
-  // What NCCL reads when a group ends is left to the collector.
+  // The collector frees memory that NCCL reads at the end of a group.
   expect(kept).toEqual(name === 'ncclWaitSignal' ? [16] : [])
 })
 

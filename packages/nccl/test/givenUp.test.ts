@@ -8,7 +8,7 @@ import { DisposedError, memoryProtocol } from '@shoal/types'
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { errorOf, startSoftwareDevice } from './fixtures/device.js'
 
-// Calls that were given up and wait for a rank that does not come: what others make of that.
+// Tests calls whose caller no longer waits, and which wait for a rank that never joins: their effect on other calls.
 
 beforeAll(startSoftwareDevice)
 
@@ -21,7 +21,7 @@ interface Ended {
   readonly stdout: string
 }
 
-/** A process of its own; one that does not end is killed, and then has no status. */
+/** Runs a separate process. If it does not end, it is killed and has no status. */
 function run(program: string): Ended {
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
@@ -51,7 +51,7 @@ describe('memory under a window whose registration was aborted while it waits fo
       await memory.free()
       expect([memory.disposed, isThere()]).toEqual([true, true])
       expect(errorOf(() => memory.address)).toBeInstanceOf(DisposedError)
-      // What the other rank gets is not asked: the first one is being aborted.
+      // The other rank's result does not matter, because the first rank is being aborted.
       await second.registerWindow(theirs).catch(() => undefined)
       await vi.waitUntil(() => !isThere(), { timeout: 60_000, interval: 5 })
       await second.abort()
@@ -92,7 +92,7 @@ describe('a group of several communicators rejected because one of them ends', (
       timeout: 120_000,
     },
     (way) => {
-      // What ends the call keeps nothing alive itself.
+      // The limit that ends the call does not keep the process alive.
       const program = `
       import { Communicator, groupOffThread, NcclMemory } from '@shoal/nccl'
       const [first, second] = await Communicator.initAll([0, 1])

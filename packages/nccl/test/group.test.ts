@@ -6,13 +6,13 @@ import { twoRanks } from './fixtures/twoRanks.js'
 
 const { communicators, streams, memory, allReduce } = twoRanks()
 
-/** Whether nothing is left on the stream after a moment; half a group would wait there for the other rank. */
+/** Whether a stream is idle after a moment. An incomplete group would wait there for the other rank. */
 function isIdle(rank: number): boolean {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
   return (streams[rank] as TestStream).isIdle()
 }
 
-/** Sums once more over both ranks: works only when the group before has ended, and with nothing left in it. */
+/** Sums over both ranks again. This works only if the previous group has ended and left nothing behind. */
 function expectNext(expected: number): void {
   group(() => {
     for (const rank of [0, 1]) allReduce(rank)
@@ -213,7 +213,7 @@ test('separately joined ranks are compared call by call, in any order', async ()
     for (const { stream } of places) stream.wait()
     return places.map(({ buffer }) => buffer.floats())
   }
-  // One after the other, and turn about.
+  // The ranks' calls in sequence, and interleaved.
   group(() => {
     for (const { sum, greatest } of places) {
       sum()
@@ -228,7 +228,7 @@ test('separately joined ranks are compared call by call, in any order', async ()
     [27, 9],
     [27, 9],
   ])
-  // The second call of two ranks differs, and both are told of.
+  // The second call differs on two ranks, and the error reports both.
   const differing = errorOf(() =>
     group(() => {
       two.sum()
@@ -276,7 +276,7 @@ test('a first operation that would wait for a rank of the same thread is refused
     reduce(first)
     reduce(second)
   })
-  // From now on NCCL only queues it.
+  // From now on NCCL only queues the call.
   reduce(first)
   reduce(second)
   for (const stream of streams) stream.wait()

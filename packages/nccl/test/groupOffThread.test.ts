@@ -83,7 +83,8 @@ test('several groupOffThread calls run one after the other; a plain call in betw
 
 test('groupOffThread does not block the thread while a rank waits for its peer', async () => {
   setTo(1)
-  // A plain call of one rank alone would be queued on sim; two groups of one rank each meet on threads of their own.
+  // The software device would queue a plain call of one rank. Two groups with one rank each wait for each other on
+  // separate threads.
   const both = Promise.all([groupOffThread(() => allReduce(0)), groupOffThread(() => allReduce(1))])
   await turn()
   await both
@@ -105,7 +106,7 @@ test('a reduction operator disposed in fn still works for the calls of fn', asyn
 
 test('groupOffThread reports all errors of NCCL, and starts nothing', async () => {
   setTo(1)
-  // The stream is of another device, which only NCCL can know of a bare handle.
+  // The stream belongs to another device. For a raw handle only NCCL can detect this.
   const foreign = (streams[1] as TestStream).handle
   const error = await rejection(
     groupOffThread(() => {
@@ -132,7 +133,7 @@ test('groupOffThread rejects if its communicator ends before its turn', async ()
   const [before, after] = [groupOffThread(call), groupOffThread(call)]
   const [ended] = await Promise.all([alone?.destroy(), before])
   expect(ended).toBeUndefined()
-  // Which of the two comes first is not promised: the work is done, or the communicator is gone.
+  // The order of the two is undefined: the work completes, or the communicator is gone.
   await after.catch((error: unknown) => expect(error).toBeInstanceOf(DisposedError))
   expect(() => call()).toThrow(DisposedError)
   stream.wait()
@@ -142,7 +143,7 @@ test('a failure to destroy an operator after the group is a warning', async () =
   const [communicator] = communicators as [Communicator]
   const { handle } = communicator
   const op = communicator.createPreMulSum(2, { dtype: 'f32' })
-  // Somebody else takes it back: whichever number it has, it is the only one.
+  // Another user frees the operation. It is the only one, whatever its number is.
   const statuses = Array.from({ length: 64 }, (_, index) => ncclRedOpDestroy(ncclRedOp_t.ncclNumOps + index, handle))
   expect(statuses.filter((status) => status === 0)).toHaveLength(1)
   const warnings: string[] = []

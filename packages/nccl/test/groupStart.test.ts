@@ -32,7 +32,7 @@ function values(): number[] {
   return memory.flatMap((one) => one.floats())
 }
 
-/** The next groups work as if nothing had happened. */
+/** Checks that later groups work. */
 function expectWorking(): void {
   const [before] = values()
   group(() => {

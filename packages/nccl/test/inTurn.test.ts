@@ -1,6 +1,6 @@
 import type { BackgroundWork } from '@shoal/ffi'
 import { expect, test, vi } from 'vitest'
-// Not exported: what keeps the process alive cannot be seen from outside.
+// Not exported. Whether the process is kept alive cannot be observed from outside.
 import { inTurn, type LiveCommunicator, whenNothingPending, whenReady } from '../src/lifetime/live.js'
 
 let holds = 0
@@ -18,7 +18,7 @@ vi.mock('@shoal/ffi/calls', async (importOriginal) => ({
   },
 }))
 
-/** A communicator with a call under way, and what ends that call. */
+/** Returns a communicator with a running call, and a function that ends the call. */
 function busy(): { live: LiveCommunicator; end: () => void } {
   let end = (): void => undefined
   const ended = new Promise<void>((resolve) => {

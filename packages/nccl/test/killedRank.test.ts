@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 
 const script = fileURLToPath(new URL('fixtures/survivor.mjs', import.meta.url))
 const worldSize = 3
-/** Within this time after a rank was killed all others have to say so. */
+/** Milliseconds after a rank was killed in which all others must report it. */
 const deadline = 8000
 const children: ChildProcess[] = []
 
@@ -28,7 +28,7 @@ interface End {
   /** Milliseconds from the kill to the report. */
   delay?: number
   sum?: number
-  /** The longest time in milliseconds for which the event loop stood still. */
+  /** Longest time in milliseconds during which the event loop was blocked. */
   stalls?: number
   code?: number | null
 }
@@ -45,9 +45,7 @@ interface Message {
 interface Plan {
   readonly stage: string
   readonly killedRank: number
-  /**
-   * Who says that a rank is lost: a signal, as of a launcher, or NCCL alone; or the clock, when it only stands still.
-   */
+  /** The source of the report: a launcher's signal, NCCL alone, or a time limit if the rank only stops. */
   readonly notice: 'signal' | 'nccl' | 'timeout'
   readonly blocking: boolean
 }
@@ -56,12 +54,12 @@ function sharedMemory(): string[] {
   return readdirSync('/dev/shm').filter((name) => name.startsWith('shoal-nccl-'))
 }
 
-/** Sends to a rank that may have been killed, or have ended, before we know it. */
+/** Sends to a rank that may have been killed or may have ended without notice. */
 function tell(child: ChildProcess, message: object): void {
   if (child.connected) child.send(message, () => undefined)
 }
 
-/** Runs the ranks, kills one where it stands, and returns how the others ended. Nothing may be left of them. */
+/** Runs the ranks, kills one, and returns how the others ended. They must leave nothing behind. */
 async function run(plan: Plan): Promise<Map<number, End>> {
   const before = new Set(sharedMemory())
   const ends = new Map<number, End>()
@@ -79,7 +77,7 @@ async function run(plan: Plan): Promise<Map<number, End>> {
     if (rank !== plan.killedRank) ends.set(rank, end)
     child.on('message', (message: Message) => {
       if (message.stage !== undefined) {
-        // The others get to where they wait for it.
+        // First the other ranks reach their wait for this rank.
         setTimeout(() => {
           killedAt = performance.now()
           child.kill(plan.notice === 'timeout' ? 'SIGSTOP' : 'SIGKILL')
@@ -110,7 +108,7 @@ async function run(plan: Plan): Promise<Map<number, End>> {
   await Promise.all(survivors)
   children[plan.killedRank]?.kill('SIGKILL')
   await killedRankEnded
-  // Other tests, which run beside this one, have segments of their own for a short while.
+  // Other tests that run at the same time have segments for a short while.
   const left = sharedMemory().filter((name) => !before.has(name))
   await expect.poll(() => sharedMemory().filter((name) => left.includes(name)), { timeout: 5000 }).toEqual([])
   return ends
@@ -122,7 +120,7 @@ function check(ends: Map<number, End>): void {
     expect(end, `rank ${rank}: ${JSON.stringify(end)}`).toMatchObject({ code: 0, sum: 20 })
     expect(end.report?.error).toBeUndefined()
     expect(end.delay).toBeLessThan(deadline)
-    // Two cores run three ranks and more here; a blocked event loop would stand still for a kill and its notice.
+    // Two cores run three or more ranks here. A blocked event loop would stand still from the kill to its report.
     expect(end.stalls).toBeLessThan(1000)
   }
 }
@@ -136,7 +134,7 @@ describe.each([true, false])('communicators with blocking %s', (blocking) => {
       const ends = await run({ stage, killedRank: 1, notice: 'signal', blocking })
       check(ends)
       for (const [rank, { report }] of ends) {
-        // Where NCCL is faster than the signal, its own error.
+        // If NCCL is faster than the signal, its own error.
         expect(['SHOAL_ABORTED', 'ncclRemoteError', 'ncclSystemError']).toContain(report?.code)
         if (report?.code === 'SHOAL_ABORTED') expect(report.operation).toContain(`rank ${rank} of ${worldSize}`)
       }
@@ -180,7 +178,7 @@ describe.each([true, false])('communicators with blocking %s', (blocking) => {
       const ends = await run({ stage, killedRank: 1, notice: 'timeout', blocking })
       check(ends)
       for (const [, { report }] of ends) {
-        // Whose time is up first aborts, which the other one notices.
+        // The rank whose limit passes first aborts, and the other one notices it.
         expect(report).toMatchObject({ code: 'SHOAL_COMMUNICATOR_ABORTED' })
         expect(['timeout', 'async-error']).toContain(report?.reason)
       }

@@ -155,7 +155,7 @@ test('a completed wait leaves no timer', async () => {
   await parts[0]?.revoke(limit)
   await Promise.all(parts.map((one) => one?.abort()))
   expect(timers()).toBe(before)
-  // One that ends while a call of it is under way on another thread.
+  // A communicator that ends during its call on another thread.
   const waiting = first.split({ color: 0, ...limit }).catch(() => undefined)
   await Promise.all([first.abort(), second.abort(), waiting])
   expect(timers()).toBe(before)

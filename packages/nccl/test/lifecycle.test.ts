@@ -3,12 +3,12 @@ import { ShoalError } from '@shoal/types'
 import { beforeAll, expect, test } from 'vitest'
 import { startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
-// Lives of communicators at random: whatever is asked of them in whatever order, also while something else is under
-// way, each call ends, and with its result or a typed error.
+// Random lives of communicators: every call, in any order and also during other calls, ends with its result or a typed
+// error.
 
 beforeAll(startSoftwareDevice)
 
-/** The same numbers for the same seed. */
+/** Returns the same numbers for the same seed. */
 function random(seed: number): (below: number) => number {
   let state = seed
   return (below) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-// What the package does not export: NCCL itself never comes back from most of what these are about.
+// Internals that the package does not export, because NCCL itself never returns from most of these cases.
 import { Communicator } from '../src/communicator/communicator.js'
 import { createLocalRanks, localRanksOf, mergeAlias, rootOf } from '../src/lifetime/localRanks.js'
 import { startSoftwareDevice } from './fixtures/device.js'
@@ -14,7 +14,7 @@ test('a rank that joined by another name of the same local ranks counts once', (
   expect(rootOf(joining)).toBe(grown)
   expect(localRanksOf('early')).toBe(grown)
   expect(grown.count).toBe(2)
-  // One that fails is counted no more, whichever local ranks it came to.
+  // A failed rank no longer counts, in whichever set of local ranks it is.
   rootOf(joining).count -= 1
   expect(grown.count).toBe(1)
 })

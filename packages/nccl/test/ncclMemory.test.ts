@@ -132,7 +132,9 @@ const isThereAt = (address: bigint, context: bigint): boolean => {
   return withContext(context, ask) === 0
 }
 
-/** Memory, whether the driver knows it, and a call that works with it until it is ended. */
+/**
+ * Returns memory, a function that checks whether the driver knows it, and a call that uses it until the call is ended.
+ */
 async function memoryOfCall() {
   const memory = await NcclMemory.allocate(0, 4096)
   const { address } = memory
@@ -190,7 +192,7 @@ describe.each(['NcclMemory', 'DeviceBuffer'] as const)('disposed memory of class
   })
 
   test.each(['at once', 'later'])('freed by %s is released after its window', async (way) => {
-    if (kind !== 'NcclMemory') return // windows take mapped memory alone
+    if (kind !== 'NcclMemory') return // windows accept only mapped memory
     const [communicator] = (await Communicator.initAll([0])) as [Communicator]
     const memory = await allocate(communicator)
     const { address } = memory

@@ -10,7 +10,7 @@ import { AbortedError, StatusError, TimeoutError } from '@shoal/types'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { errorOf, rejection, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
-// NCCL as it is on slow networks: whatever it is asked takes its time, and is done in the background.
+// Simulates NCCL on a slow network: every call takes some time and completes in the background.
 
 const folder = mkdtempSync(join(tmpdir(), 'shoal-slow-nccl-'))
 const remoteError = 6
@@ -28,7 +28,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const living = (): number => nccl.bind('slow_living', 0, 0)()
 
-/** How long the next calls take, in milliseconds, and what comes of the next one. */
+/** Sets the duration of the next calls in milliseconds, and the result of the next one. */
 function setNext(duration: number, result = 0): void {
   const call = nccl.bind('slow_set', 0, 2, 'void')
   putI32(0, duration, 'slow_set', 'duration')
@@ -36,7 +36,7 @@ function setNext(duration: number, result = 0): void {
   call()
 }
 
-/** What NCCL was asked since the last time. */
+/** Returns the calls of NCCL since the last query. */
 function asked(): string {
   const text = new Uint8Array(4096)
   const call = nccl.bind('slow_calls', 0, 2, 'void')
@@ -142,7 +142,7 @@ describe('a non-blocking communicator', () => {
   test('delays an operation until the previous one is ready', async () => {
     const memory = TestMemory.zeros(0, 'f32', 4)
     const stream = new TestStream(0)
-    // Long enough for a busy machine to come to the second call in time.
+    // Long enough for a busy machine to reach the second call in time.
     setNext(500)
     const start = performance.now()
     communicator.allReduce(memory, memory, { stream })
@@ -153,7 +153,7 @@ describe('a non-blocking communicator', () => {
     await communicator.ready()
     expect(performance.now() - start).toBeGreaterThan(450)
     communicator.allReduce(memory, memory, { stream })
-    // The wait for the stream starts when the operation is on it.
+    // The wait for the stream starts after the operation is queued on it.
     const again = performance.now()
     await communicator.synchronize(stream)
     expect(performance.now() - again).toBeGreaterThan(30)
@@ -228,11 +228,11 @@ describe('a non-blocking communicator', () => {
     const waiting = rejection(communicator.split({ color: 0, ...options }))
     setTimeout(() => (how === 'signal' ? abort.abort() : how === 'abort' ? void communicator.abort() : undefined), 50)
     expect(await waiting).toMatchObject({ operation: 'split', reason: how })
-    // It does not wait for what NCCL still does.
+    // It does not wait for NCCL's pending work.
     expect(performance.now() - start).toBeLessThan(30_000)
     await communicator.abort()
     await eventually(() => living() === 0)
-    // What came of the split after all is aborted too.
+    // The late communicator of the split is aborted too.
     expect(asked()).toBe('split abort abort')
   })
 

@@ -49,7 +49,7 @@ test('functions that NCCL 2.3.4 lacks throw an error with the needed and the ins
   expect((average as Error).message).toContain('2.3.4 is installed')
   const float8 = TestMemory.zeros(0, 'f8e4m3', 4)
   expect(errorOf(() => communicator.allReduce(float8, float8, { stream }))).toMatchObject(tooOld('2.24.3'))
-  // Bytes can be moved all the same.
+  // Bytes can still be moved.
   communicator.broadcast(float8, float8, { root: 0, stream })
   float8.dispose()
   expect(errorOf(() => communicator.asyncError())).toMatchObject(tooOld('2.4.2'))
@@ -97,7 +97,7 @@ test('NCCL 2.3.4 has no config and no derived communicators', async () => {
   expect(errorOf(() => other.properties())).toMatchObject(tooOld('2.29.2'))
   expect(errorOf(() => other.memoryStatistics())).toMatchObject(tooOld('2.29.7'))
   expect(errorOf(() => other.createUniqueId())).toMatchObject(tooOld('2.29.2'))
-  // It tells of no errors either, so that nothing but signals and time limits ends a wait.
+  // This library does not report errors either, so that only signals and time limits end a wait.
   await other.synchronize(null, { timeout: 10_000 })
   await other.destroy()
 })

@@ -8,7 +8,7 @@ import { VersionTooOldError } from '@shoal/types'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
-// The operations that came after NCCL 2.3.4, over a library of that version.
+// Tests operations that are newer than NCCL 2.3.4, with a library of that version.
 
 const folder = mkdtempSync(join(tmpdir(), 'shoal-old-nccl-'))
 let communicator: Communicator
@@ -58,7 +58,7 @@ test.each(operations)('NCCL 2.3.4 requires %s: %s', (since, call) => {
   const error = errorOf(call)
   expect(error).toBeInstanceOf(VersionTooOldError)
   expect(error).toMatchObject({ since, installed: '2.3.4' })
-  // Nothing is left open or half done.
+  // No group is left open or incomplete.
   group(() => communicator.allReduce(memory, memory, { stream }))
 })
 

@@ -6,7 +6,7 @@ import { contextOfCalls, makeRefusingDriver } from './fixtures/refusingDriver.js
 makeRefusingDriver()
 beforeAll(startSoftwareDevice)
 
-// NCCL looks at the current context when a group ends.
+// NCCL reads the current context when a group ends.
 test('a group ends in the context of the communicator that has been open longest, unless that context is current', async () => {
   const [first, second] = await Communicator.initAll([2, 1])
   const [third] = await Communicator.initAll([1])

@@ -19,7 +19,7 @@ interface Results {
   readonly peers: (number | null)[]
 }
 
-/** What each rank got, in processes of their own. */
+/** Returns each rank's results, from separate processes. */
 async function run(worldSize: number): Promise<Results[]> {
   for (let rank = 0; rank < worldSize; rank += 1) {
     const env = {

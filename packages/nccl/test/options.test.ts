@@ -35,7 +35,7 @@ afterAll(async () => {
 
 const id = UniqueId.fromBytes(new Uint8Array(128))
 
-/** Every call that takes options, with right ones and these besides. */
+/** All calls with options: each with correct options and the given ones. */
 const calls: Record<string, (more: object) => unknown> = {
   'Communicator.initAll': (more) => Communicator.initAll([0], { timeout: 1000, ...more }),
   'Communicator.initRank': (more) => Communicator.initRank({ device: 0, rank: 0, worldSize: 1, id, ...more }),
@@ -99,7 +99,7 @@ describe('timeout and signal', () => {
     'of %s are checked alike',
     async (api) => {
       const call = calls[api] as (more: object) => unknown
-      // What is no limit of a wait, and what is none that a timer has.
+      // Values that are not limits of a wait, and limits that a timer does not support.
       for (const timeout of ['1000', Number.NaN, 10n, null]) {
         expect(await refusal(() => call({ timeout }))).toMatchObject({
           name: 'TypeError',
@@ -122,7 +122,7 @@ describe('timeout and signal', () => {
 
 const largest = 2 ** 31 - 1
 const team = { size: 3, rank: 0, stride: 1 }
-/** Every number that a call takes: a call with one that is too small or too large, and the limits it is to name. */
+/** All numbers that calls take: a call with a number that is too small or too large, and the limits in its error. */
 const numbers: readonly (readonly [words: string, call: () => unknown])[] = [
   [
     `Communicator.split: color must be an integer from 0 to ${largest}, not -1`,
@@ -303,7 +303,7 @@ test('a repeated collective still refuses wrong options', () => {
     [new Options(), 'not an object of class Options'],
     [Object.create({ stream: queue, cuont: 2 }), 'options must be a plain object'],
   ] as const) {
-    // The group is dropped with the error, so that nothing of it waits for the other ranks.
+    // The error drops the group, so that none of its operations waits for other ranks.
     const twice = () => {
       communicator.allReduce(operand, operand, { stream: queue })
       communicator.allReduce(operand, operand, { stream: queue, op: undefined, count: undefined })

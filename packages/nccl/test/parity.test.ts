@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 const sources = new URL('../src/', import.meta.url)
 
-/** Functions that this package does not call, each with the reason. */
+/** Functions that this package does not call, with the reasons. */
 const left: Readonly<Record<string, string>> = {
   ncclBcast: 'NCCL has replaced it: broadcast with the same buffer twice is the same operation',
   ncclResetDebugInit: 'deprecated in NCCL itself, which says that it is not part of its API',
@@ -12,7 +12,7 @@ const left: Readonly<Record<string, string>> = {
   ncclCommCuDevice: 'a communicator knows its device from the moment it is made',
 }
 
-/** What the source of the package calls of @shoal/nccl-sys, by name or bound by name. */
+/** Returns the functions of @shoal/nccl-sys that the package's source calls or binds by name. */
 function called(): Set<string> {
   const names = new Set<string>()
   for (const file of readdirSync(sources, { recursive: true, encoding: 'utf8' })) {
@@ -34,7 +34,7 @@ function called(): Set<string> {
 const functions = Object.entries(sys)
   .filter(([name, value]) => typeof value === 'function' && /^nccl[A-Z]/.test(name))
   .map(([name]) => name)
-  // Handles are made of bigints by functions of their name; helpers for structs are this project's own.
+  // Functions with the names of handles convert bigints to them. Helpers for structs belong to this project.
   .filter((name) => !name.endsWith('_t') && name !== 'ncclConfigFields' && !name.endsWith('_'))
 
 test('the raw package binds the 83 functions of NCCL 2.30.7', () => {

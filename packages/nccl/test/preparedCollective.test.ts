@@ -93,7 +93,7 @@ describe('launching a prepared collective throws for', () => {
     }
     const launches = [() => prepared[0].launch(), () => together.launch(), () => group(() => prepared[0].launch())]
     expect(launches.map(thrown)).toEqual(['SHOAL_DISPOSED', 'SHOAL_DISPOSED', 'SHOAL_DISPOSED'])
-    // Nothing of the group was started: the other rank waits for nobody.
+    // No operation of the group was started, so the other rank does not wait.
     streams[1]?.synchronizeSync()
     expect([...(buffers[1] as Buffer).toArraySync({ stream: streams[1] })][0]).toBe(3)
   })

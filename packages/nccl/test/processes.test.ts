@@ -20,7 +20,7 @@ interface End {
   readonly signal: NodeJS.Signals | null
 }
 
-/** Starts one process a rank; each entry says how its rank ends. */
+/** Starts one process per rank. Each entry is how its rank ends. */
 function start(endings: readonly ('destroy' | 'abort' | 'leave' | 'die')[]): Promise<End[]> {
   for (const [rank, ending] of endings.entries()) {
     const env: NodeJS.ProcessEnv = {

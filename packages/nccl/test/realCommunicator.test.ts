@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 
 const library = process.env['SHOAL_NCCL_LIBRARY']
 
-// Without a GPU the real library gets as far as its first CUDA call: every way into a communicator ends there, in time,
-// with NCCL's own words, and nothing hangs or crashes.
+// Without a GPU the real library reaches only its first CUDA call. Every way to create a communicator must fail there
+// in time, with NCCL's own message, and without a hang or crash.
 const script = `
   import { Communicator, communicatorConfigFields, ncclHeaderVersion, ncclVersion, UniqueId } from '@shoal/nccl'
   const error = (promise) => promise.then(() => null, ({ code, api, lastError, isSticky }) => ({ code, api, lastError, isSticky }))

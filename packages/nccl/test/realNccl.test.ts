@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 
 const library = process.env['SHOAL_NCCL_LIBRARY']
 
-// The real library needs no GPU for versions and ids, and says what is wrong when it is asked for more. The driver is
-// that of the software device, which the real NCCL finds no GPU behind.
+// The real library needs no GPU for versions and ids, and reports an error for everything else. The driver is the
+// software device's, in which the real NCCL finds no GPU.
 const script = `
   import { Communicator, ncclVersion, UniqueId } from '@shoal/nccl'
   const ids = [UniqueId.create(), UniqueId.create()]

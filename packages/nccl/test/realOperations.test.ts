@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 const library = process.env['SHOAL_NCCL_LIBRARY'] ?? ''
 const folder = fileURLToPath(new URL('..', import.meta.url))
 
-/** What a module prints that runs over the real libnccl; it finds no GPU behind the driver of the software device. */
+/** Returns the output of a script with the real libnccl. The library finds no GPU in the software device's driver. */
 function runReal(script: string, environment: Record<string, string> = {}): unknown {
   const output = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
     cwd: folder,
@@ -13,7 +13,7 @@ function runReal(script: string, environment: Record<string, string> = {}): unkn
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  // NCCL may print too; the answer is the last line.
+  // NCCL may print too. The answer is the last line.
   return JSON.parse(output.trimEnd().split('\n').at(-1) ?? '')
 }
 
@@ -25,7 +25,7 @@ const prelude = `
 
 const version = library === '' ? 0 : (runReal(`${prelude} tell(ncclVersion().value)`) as number)
 
-/** Why a test that needs this version of the real library cannot run; undefined when it can. */
+/** Returns why a test that needs this version of the real library cannot run; undefined if it can. */
 function missing(since: number): string | undefined {
   if (library === '') return 'no libnccl on this machine: set SHOAL_NCCL_LIBRARY'
   return version < since ? `libnccl ${version} is older than ${since}` : undefined
@@ -79,7 +79,7 @@ test('the real libnccl lists parameters with names, and values as typed values, 
     if (type === 'u32') expect(new Uint32Array(Uint8Array.from(bytes).buffer)[0]).toBe(value)
     if (type === 'text') expect(Buffer.from(bytes).toString()).toBe(`${String(value)}\0`)
   }
-  // The flags of WARN and INFO.
+  // Flags of WARN and INFO.
   expect(found.levels).toBe((1 << 2) | (1 << 3))
   expect(found.byKey.split(',').sort()).toEqual(['INFO', 'WARN'])
   expect(found.subsystems).toMatch(/^\d+n$/)
@@ -134,7 +134,7 @@ test('the real libnccl computes the needs of device communicator resources', ({ 
   const none = { ginSignals: 0, ginCounters: 0 }
   expect(found).toMatchObject({
     slots: [200, 7, 6, 0],
-    // Three numbers of four bytes a barrier, and one for each barrier and rank.
+    // Three numbers of four bytes per barrier, and one per barrier and rank.
     lsa: { byteLength: 4 * (3 * 5 + 5 * 8), ...none },
     gin: { ginSignals: 4 * 8, ginCounters: 0 },
     llA2A: { alignment: 16, ...none },

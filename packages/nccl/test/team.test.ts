@@ -27,7 +27,7 @@ test('team() returns all ranks, ranks with direct access, and ranks per rail', (
   for (const [rank, communicator] of communicators.entries()) {
     const world = communicator.team('world')
     expect(world).toMatchObject({ size: deviceCount, rank, stride: 1 })
-    // One machine: all devices reach each other, and each rail has one rank.
+    // On one machine all devices access each other's memory, and each rail has one rank.
     const lsa = communicator.team('lsa')
     expect(lsa).toMatchObject({ size: deviceCount, rank, stride: 1 })
     expect(communicator.team('rail')).toMatchObject({ size: 1, rank: 0 })

@@ -17,7 +17,7 @@ import {
 import type { MemoryLike, StreamLike } from '@shoal/types'
 import { expect, expectTypeOf, test } from 'vitest'
 
-// What the compiler says of right and wrong uses. Nothing here runs.
+// Checks the compiler's errors for correct and wrong uses. This code does not run.
 
 declare const communicator: Communicator
 declare const memory: MemoryLike
@@ -28,7 +28,7 @@ declare const maybe: number | undefined
 declare const signal: AbortSignal | undefined
 
 export async function rightUses(): Promise<void> {
-  // What may be left out may be undefined as well.
+  // Optional options may be undefined.
   communicator.allReduce(memory, memory, { stream, count: maybe, dtype: undefined, op: undefined })
   communicator.allReduce(memory, memory, { stream: null, op: 'avg' })
   communicator.broadcast(null, memory, { stream: 0n, root: 0 })
@@ -61,43 +61,43 @@ export async function rightUses(): Promise<void> {
 export async function wrongUses(): Promise<void> {
   // @ts-expect-error The mean is called 'avg'.
   communicator.allReduce(memory, memory, { stream, op: 'mean' })
-  // @ts-expect-error Memory of the host is no memory of a device.
+  // @ts-expect-error Host memory is not device memory.
   communicator.allReduce(new Float32Array(4), memory, { stream })
-  // @ts-expect-error Only the root's `send` may be left out, and not that of all ranks.
+  // @ts-expect-error `send` may be null only for operations with a root.
   communicator.allGather(null, memory, { stream })
-  // @ts-expect-error A broadcast has a root.
+  // @ts-expect-error A broadcast requires a root.
   communicator.broadcast(memory, memory, { stream })
-  // @ts-expect-error Of the two buffers a broadcast needs the one it writes to.
+  // @ts-expect-error A broadcast requires the buffer that it writes to.
   communicator.broadcast(memory, null, { stream, root: 0 })
-  // @ts-expect-error Who is on the other side?
+  // @ts-expect-error The peer is missing.
   communicator.send(memory, { stream })
   // @ts-expect-error A count is a number.
   communicator.send(memory, { stream, peer: 1, count: 4n })
-  // @ts-expect-error There is no such type.
+  // @ts-expect-error This type does not exist.
   communicator.send(memory, { stream, peer: 1, dtype: 'f33' })
-  // @ts-expect-error A put goes into a window.
+  // @ts-expect-error The window is missing.
   communicator.putSignal(memory, { stream, peer: 1 })
-  // @ts-expect-error There is no such team.
+  // @ts-expect-error This team does not exist.
   communicator.team('everybody')
-  // @ts-expect-error A color, or null for none.
+  // @ts-expect-error The color is missing.
   await communicator.split({})
-  // @ts-expect-error A rank of its own communicator needs an id.
+  // @ts-expect-error The id is missing.
   await Communicator.initRank({ device: 0, rank: 0, worldSize: 2 })
-  // @ts-expect-error Text is made an id by UniqueId.fromBase64.
+  // @ts-expect-error UniqueId.fromBase64 converts text to an id.
   await Communicator.initRank({ device: 0, rank: 0, worldSize: 2, id: 'AAAA' })
   // @ts-expect-error NCCL has no such field.
   await Communicator.initRank({ device: 0, rank: 0, worldSize: 2, id, config: { blockng: false } })
-  // @ts-expect-error Of the right type.
+  // @ts-expect-error The type is wrong.
   const config: CommunicatorConfig = { minCTAs: '4' }
-  // @ts-expect-error The signal itself, not its controller.
+  // @ts-expect-error A controller is not a signal.
   await communicator.ready({ signal: new AbortController() })
-  // @ts-expect-error It is made by its static functions.
+  // @ts-expect-error Static functions create it.
   new UniqueId(new Uint8Array(128))
-  // @ts-expect-error A communicator is made by initAll and initRank.
+  // @ts-expect-error initAll and initRank create a communicator.
   new Communicator()
-  // @ts-expect-error How much memory?
+  // @ts-expect-error The size is missing.
   await NcclMemory.allocate(0)
-  // @ts-expect-error What is there cannot be set.
+  // @ts-expect-error The property is read-only.
   communicator.rank = 1
   expect(config).toBeDefined()
 }

@@ -96,7 +96,7 @@ describe.each(['destroy', 'finalize'] as const)('%s called a second time', (end)
     await expect(communicators[0][end]('now' as never)).rejects.toThrow(`Communicator.${end}: options must be`)
     await Promise.all([first, communicators[0][end](), communicators[1][end]({ timeout: 30_000 })])
     if (end === 'finalize') await Promise.all(communicators.map((communicator) => communicator.destroy()))
-    // It is over: no limit has anything left to end.
+    // The end is complete, so no limit can end it.
     await communicators[0].destroy({ signal: AbortSignal.abort(), timeout: 0 })
   })
 })
@@ -170,10 +170,10 @@ test('a timeout aborts the communicator and names the awaited operation', async 
     cause: { code: 'SHOAL_TIMEOUT', timeout: 100 },
   })
   expect((error as Error).message).toMatch(/rank 0 of 2 .*ncclAllReduce.*depends on rank 1/)
-  // Another wait of the same communicator ends too, and the work it waited for has ended.
+  // Another wait of the same communicator ends too, and its work has ended.
   expect(await others[0]).toMatchObject({ operation: 'synchronize', reason: 'timeout' })
   await expect.poll(() => streams[0].isIdle()).toBe(true)
-  // Everything later says why.
+  // Every later call reports the reason.
   expect(communicators[0].disposed).toBe(true)
   expect(errorOf(() => allReduceAlone())).toMatchObject({ operation: 'allReduce', reason: 'timeout' })
   expect(await rejection(communicators[0].synchronize(streams[0]))).toBeInstanceOf(CommunicatorAbortedError)
@@ -215,7 +215,7 @@ test('abort() rejects pending waits', async () => {
   const waiting = rejection(communicators[0].synchronize(streams[0]))
   await communicators[0].abort()
   expect(await waiting).toMatchObject({ reason: 'abort', operation: 'synchronize' })
-  // Whoever called abort() has disposed of it.
+  // The caller of abort() has disposed of the communicator.
   expect(errorOf(() => allReduceAlone())).toBeInstanceOf(DisposedError)
 })
 
@@ -310,7 +310,7 @@ describe("the signal of a communicator's init", () => {
     expect(communicators.map(({ disposed }) => disposed)).toEqual([true, true])
     expect(await waiting).toMatchObject({ reason: 'signal', cause: lost })
     expect(errorOf(() => communicators[1].asyncError())).toMatchObject({ reason: 'signal', cause: lost })
-    // A new communicator of those who are left works.
+    // A new communicator of the remaining ranks works.
     const [survivor] = (await Communicator.initAll([0])) as [Communicator]
     survivor.allReduce(memory[0], memory[0], { stream: streams[0] })
     await survivor.synchronize(streams[0])
@@ -334,8 +334,8 @@ describe("the signal of a communicator's init", () => {
     expect(performance.now() - start).toBeLessThan(30_000)
     expect(error).toBeInstanceOf(TimeoutError)
     expect(error).toMatchObject({ timeout: 100, operation: 'Communicator.initRank of rank 0 of 2 on device 0' })
-    // Lets the thread of the init go. What it brings home is aborted by this thread, which waits inside NCCL until both
-    // have joined.
+    // Ends the wait of the init's thread. This thread aborts that thread's communicator: it waits inside NCCL until
+    // both ranks have joined.
     const late = new BigUint64Array(1)
     expect(withContext(contextOf(1), () => ncclCommInitRank(late, 2, id.toBytes(), 1))).toBe(0)
     expect(ncclCommAbort(late[0] as ncclComm_t)).toBe(0)

@@ -1,6 +1,6 @@
 import { StatusError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
-// Not exported: what a wait does whose communicator cannot be aborted needs no communicator.
+// Not exported. The waits of a communicator that cannot be aborted need no real communicator.
 import { type Failure, Watchdog } from '../src/lifetime/watchdog.js'
 import { rejection } from './fixtures/device.js'
 
@@ -14,7 +14,7 @@ describe('a watchdog', () => {
     isSticky: true,
   })
 
-  /** A watchdog of something made up, whose status and whose abort are as they are told to be. */
+  /** Returns a watchdog of an imaginary communicator with the given status and abort function. */
   function made(abort: (failure: Failure) => Promise<void> = async () => undefined) {
     const told = { status: 0 as number | Error, aborts: [] as Failure[] }
     const watchdog = new Watchdog({
@@ -111,14 +111,14 @@ describe('a watchdog', () => {
       told.status = status
       expect(await wait).toMatchObject({ reason: 'async-error', cause })
     }
-    // Also when the work itself has ended well.
+    // The same holds if the work itself succeeds.
     const { watchdog, told } = made()
     told.status = 6
     expect(await rejection(watchdog.guard('ready', {}, async () => 5))).toMatchObject({ reason: 'async-error' })
     const other = made()
     other.told.status = 7
     expect(await other.watchdog.guard('ready', {}, async () => 5)).toBe(5)
-    // An error of the work is one of the call, unless it says that the communicator is lost.
+    // An error of the work belongs to the call, unless it reports a lost communicator.
     const mine = new Error('mine')
     expect(await rejection(other.watchdog.guard('split', {}, () => Promise.reject(mine)))).toBe(mine)
     expect(other.watchdog.failure).toBeUndefined()

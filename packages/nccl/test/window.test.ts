@@ -36,7 +36,7 @@ afterEach(async () => {
   for (const end of cleanUp.splice(0).reverse()) await end()
 })
 
-/** Why the tests of windows cannot run on the library at hand; undefined when they can. */
+/** Returns why the tests of windows cannot run with the loaded library; undefined if they can. */
 function without(symbol: string): string | undefined {
   return nccl.has(symbol) ? undefined : `this libnccl has no ${symbol}`
 }
@@ -53,7 +53,7 @@ interface Opened {
   readonly window: Window
 }
 
-/** A window of `length` floats on each rank, closed after the test. */
+/** Opens a window of `length` floats on each rank, closed after the test. */
 async function open(all = communicators): Promise<Opened[]> {
   const memory = await Promise.all(all.map((communicator) => communicator.allocate({ dtype: 'f32', length })))
   const windows = await Promise.all(
@@ -66,7 +66,7 @@ async function open(all = communicators): Promise<Opened[]> {
   return windows.map((window, rank) => ({ memory: memory[rank] as NcclMemory, window }))
 }
 
-/** Copies between memory on the device, with an operation of NCCL. */
+/** Copies device memory with an operation of NCCL. */
 function copy(rank: number, from: { readonly [memoryProtocol]: never } | object, to: object, count: number): void {
   const [communicator, stream] = [communicatorOf(rank), streamOf(rank)]
   group(() => {
@@ -90,7 +90,7 @@ function read(rank: number, memory: object, count: number): number[] {
   return values
 }
 
-/** The first float at an address, as the device of a rank loads it. */
+/** Returns the first float at an address, as a rank's device loads it. */
 function loaded(rank: number, address: bigint): number {
   const value = new Float32Array(1)
   const status = withContext(contextOf(rank), () => cuMemcpyDtoH(value, address as CUdeviceptr, 4))
@@ -200,7 +200,7 @@ describe('windows', () => {
     expect(() => window.lsaPointer(deviceCount)).toThrow(RangeError)
     expect(() => window.multimemPointer(0, 5 as never)).toThrow(TypeError)
     expect(() => window.multimemPointer(0, 0n)).toThrow(RangeError)
-    // Any other base is one that NCCL is asked about, and knows or not.
+    // NCCL decides whether it knows any other base.
     expect(() => window.multimemPointer(0, 4096n)).not.toThrow(RangeError)
   })
 
@@ -236,7 +236,7 @@ describe('windows', () => {
     await closing
     expect(isClosed).toBe(true)
 
-    // The other rank never comes: an abort ends both the work and the wait.
+    // The other rank never calls it: an abort ends both the work and the wait.
     const { memory, window } = opened[1] as Opened
     own[1].allReduce(memory, memory, { stream: streamOf(1) })
     const stuck = window.dispose()

@@ -3,8 +3,8 @@ import { Communicator, group } from '@shoal/nccl'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
-// A worker that sums over two devices of its own communicators, and ends as it is told: with everything open, in the
-// middle of an init, or within a group.
+// A worker that sums over two devices with its own communicators, and then ends as requested: with everything open,
+// during an init, or within a group.
 const script = `
   const { parentPort, workerData } = require('node:worker_threads')
   import(workerData.nccl).then(async ({ Communicator, group, UniqueId }) => {
@@ -55,9 +55,9 @@ test.each(['destroy', 'exit', 'leave', 'group', 'init'] as const)(
   'a worker with communicators may end by %s',
   async (ending) => {
     expect(await runWorker(ending)).toEqual(ending === 'init' ? [] : ['summed'])
-    // This thread's own communicators do not notice.
+    // This thread's own communicators are not affected.
     const communicators = await Communicator.initAll([0, 1])
-    // The worker did not wait for what it had queued, and a write does not wait for these streams.
+    // The worker did not wait for its queued work, and a write does not wait for these streams.
     for (const stream of streams) stream.wait()
     for (const one of memory) one.write(new Float32Array([1]))
     group(() => {

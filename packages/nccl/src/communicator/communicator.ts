@@ -54,26 +54,25 @@ import { resume, revoke, suspend } from './stateChanges.js'
 import { UniqueId } from './uniqueId.js'
 
 /**
- * One rank's end of a group of devices that work together (`ncclComm_t`).
+ * One rank of a group of devices that work together (`ncclComm_t`).
  *
- * Operations are queued on a stream and return at once; `synchronize(stream)` tells when they are done, and that no
- * rank was lost meanwhile. One thread that drives several communicators puts the calls of all of them into `group()`.
+ * Operations are queued on a stream and return at once. `synchronize(stream)` resolves when they are complete and no
+ * rank was lost. A thread with several communicators puts the calls of all of them into `group()`.
  *
- * When a signal fires, a time limit passes or NCCL reports a lost rank, the communicator is aborted and everything that
- * waits for it rejects with CommunicatorAbortedError. NCCL is asked for lost ranks ten times a second while something
- * waits.
+ * When a signal fires, a time limit passes or NCCL reports a lost rank, the communicator is aborted, and all its waits
+ * reject with CommunicatorAbortedError. While a wait is pending, NCCL is polled for lost ranks ten times per second.
  *
- * It lives until `destroy()` or `abort()`; `await using` calls the former. The garbage collector only reports one that
- * was forgotten, since destroying it waits for other ranks.
+ * Call `destroy()` or `abort()` at the end; `await using` calls `destroy()`. The garbage collector only reports a
+ * forgotten communicator, because destroying it waits for other ranks.
  */
 export class Communicator extends CommunicatorOperations {
-  /** This communicator's place among the ranks, from 0. */
+  /** Rank of this communicator, from 0. */
   readonly rank: number
   /** Number of ranks. */
   readonly worldSize: number
-  /** Ordinal of its device. */
+  /** Ordinal of the device. */
   readonly deviceOrdinal: number
-  /** False: NCCL works in the background (`config.blocking`), and `ready()` tells when it is done. */
+  /** False if NCCL works in the background (`config.blocking`). `ready()` then waits for it. */
   readonly isBlocking: boolean
   readonly #lifecycle: CommunicatorLifecycle
   readonly #config: CommunicatorConfig
@@ -97,30 +96,24 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Makes one communicator for each device, all driven by this process; the rank is the place in the list
-   * (`ncclCommInitAll`, with a config `ncclCommInitRankConfig` for each; off the JavaScript thread).
+   * Creates one communicator per device, all in this process. Their ranks follow the order of the devices.
+   *
+   * Uses `ncclCommInitAll`, or with a config `ncclCommInitRankConfig` for each, off the JavaScript thread.
    *
    * @example
    * ```ts
-   * import { Device, DeviceBuffer } from '@shoal/driver'
-   * import { Communicator, group } from '@shoal/nccl'
+   * import { Device, DeviceBuffer } from '@shoal/driver' import { Communicator, group } from '@shoal/nccl'
    *
-   * const devices = Device.all()
-   * const communicators = await Communicator.initAll(devices)
-   * const buffers = devices.map((device) => DeviceBuffer.from(device, new Float32Array(8).fill(1)))
-   * group(() => {
-   *   for (const [rank, communicator] of communicators.entries()) {
-   *     communicator.allReduce(buffers[rank]!, buffers[rank]!, { stream: null })
-   *   }
-   * })
-   * await Promise.all(communicators.map((communicator) => communicator.synchronize(null)))
-   * await Promise.all(communicators.map((communicator) => communicator.destroy()))
+   * const devices = Device.all() const communicators = await Communicator.initAll(devices) const buffers =
+   * devices.map((device) => DeviceBuffer.from(device, new Float32Array(8).fill(1))) group(() => { for (const [rank,
+   * communicator] of communicators.entries()) { communicator.allReduce(buffers[rank]!, buffers[rank]!, { stream: null
+   * }) } }) await Promise.all(communicators.map((communicator) => communicator.synchronize(null))) await
+   * Promise.all(communicators.map((communicator) => communicator.destroy()))
    * ```
    *
-   * @throws RangeError for a device that is not there or is named twice.
-   * @throws AbortedError when the signal fires, TimeoutError when the time is up, LibraryNotFoundError when there is no
-   * CUDA driver or no NCCL, VersionTooOldError for a config that NCCL does not know, StatusError when one of them
-   * refuses.
+   * @throws RangeError for a device that does not exist or is listed twice.
+   * @throws AbortedError when the signal fires, TimeoutError when the time is up, LibraryNotFoundError when the CUDA
+   * driver or NCCL is missing, VersionTooOldError for a config unknown to NCCL, StatusError when one of them refuses.
    */
   static async initAll(devices: Iterable<DeviceLike | number>, options: InitOptions = {}): Promise<Communicator[]> {
     const api = 'Communicator.initAll'
@@ -141,32 +134,30 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Joins a communicator whose other ranks live in other processes, or in other calls of this function
-   * (`ncclCommInitRank`, `ncclCommInitRankConfig`, `ncclCommInitRankScalable`; off the JavaScript thread). Settles when
-   * all `worldSize` ranks have come.
+   * Joins a communicator whose other ranks are in other processes or other calls of this function. Settles when all
+   * `worldSize` ranks have joined (`ncclCommInitRank`, `ncclCommInitRankConfig`, `ncclCommInitRankScalable`; off the
+   * JavaScript thread).
    *
-   * When the wait is given up, NCCL itself goes on waiting for the other ranks on a thread of its own, which does not
-   * keep the process alive, and a communicator that comes of it is aborted at once. With `config: { blocking: false }`
-   * the init itself is aborted, and nothing is left of it.
+   * If the wait ends early, NCCL continues to wait for the other ranks on its own thread, which does not keep the
+   * process alive. A communicator from this late init is aborted at once. With `config: { blocking: false }` the init
+   * itself is aborted and leaves nothing behind.
    *
    * @example
    * ```ts
-   * // Rank 0 has made the id and sent it to the others as text.
-   * const id = UniqueId.fromBase64(text)
-   * await using communicator = await Communicator.initRank({ device: 0, rank, worldSize, id, timeout: 60_000 })
+   * // Rank 0 has created the id and sent it to the others as text. const id = UniqueId.fromBase64(text) await using
+   * communicator = await Communicator.initRank({ device: 0, rank, worldSize, id, timeout: 60_000 })
    * ```
    *
-   * @throws TypeError, RangeError for wrong options, before anything native runs.
-   * @throws AbortedError when `signal` fires, TimeoutError when the time is up, VersionTooOldError for a config that
-   * NCCL does not know, StatusError when the driver or NCCL refuses or another rank is lost.
+   * @throws TypeError, RangeError for wrong options, before any native call.
+   * @throws AbortedError when `signal` fires, TimeoutError when the time is up, VersionTooOldError for a config unknown
+   * to NCCL, StatusError when the driver or NCCL refuses or another rank is lost.
    */
   static async initRank(options: InitRankOptions): Promise<Communicator> {
     return Communicator.#join(options, 'Communicator.initRank', false)
   }
 
   /**
-   * Joins a communicator that grows, whose old ranks call `grow()` (`ncclCommGrow`, NCCL 2.29, off the JavaScript
-   * thread).
+   * Joins a growing communicator, whose old ranks call `grow()` (`ncclCommGrow`, NCCL 2.29, off the JavaScript thread).
    *
    * @throws as `initRank`.
    */
@@ -174,49 +165,51 @@ export class Communicator extends CommunicatorOperations {
     return Communicator.#join(options, 'Communicator.joinGrown', true)
   }
 
-  /** The `ncclComm_t`, for raw functions of `@shoal/nccl-sys`. Throws DisposedError once it is gone. */
+  /** The `ncclComm_t`, for raw functions of `@shoal/nccl-sys`. @throws DisposedError after its end. */
   get handle(): ncclComm_t {
     this.#lifecycle.requireAlive('handle')
     return this.#lifecycle.native.handle
   }
 
-  /** Whether it was destroyed or aborted, also by a signal, a time limit or a lost rank. */
+  /** Whether the communicator was destroyed or aborted, also by a signal, a time limit or a lost rank. */
   get disposed(): boolean {
     return this.#lifecycle.ending !== undefined
   }
 
   /**
-   * Resolves when the work queued on `stream` until now has ended and no rank was lost: the way to wait for operations.
-   * Waiting for the stream itself is not enough, since NCCL lets a stream go on when its communicator is aborted.
+   * Resolves when the work queued on `stream` so far completes and no rank was lost.
    *
-   * A signal or a time limit aborts the communicator. To give up a wait without that, use the wait of the stream.
+   * Always wait for operations with this method. A wait for the stream is not enough, because NCCL lets a stream
+   * continue when its communicator is aborted. A signal or a time limit aborts the communicator. To end a wait without
+   * aborting, use the stream's own wait.
    *
-   * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, for whatever reason.
+   * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, for any reason.
    * @throws StatusError of the driver when the context has failed; TypeError, RangeError for wrong arguments; BusyError
-   * inside a group, whose operations start when it ends.
+   * inside a group, because its operations start when the group ends.
    */
   async synchronize(stream: StreamArgument, options?: CommunicatorWaitOptions): Promise<void> {
     const api = 'Communicator.synchronize'
     this.#lifecycle.requireUsable('synchronize')
     const waitOptions = requireWait(options, api)
     const live = this.#lifecycle.live
-    // A wait for the default stream instead of the one that was meant would resolve too early.
+    // Waiting for the default stream instead of the intended one would resolve too early.
     if (stream === undefined) throw wrongType(api, 'stream', 'a stream (null is the default stream)', stream)
     streamHandleAt(stream, live, api)
     requireNoGroup(api)
     await this.#lifecycle.watchdog.guard('synchronize', waitOptions, async (background) => {
       await whenReady(live, background)
       if (this.#lifecycle.watchdog.failure !== undefined) return
-      // Asked again: the stream may have been disposed of while this waited for its turn.
+      // Check again, because the stream may have been disposed of while this call waited for its turn.
       const { handle } = streamHandleAt(stream, live, api)
       await whenStreamDone(live.context, handle, background, this.#lifecycle.watchdog.failing)
     })
   }
 
   /**
-   * Resolves when NCCL has done what it was asked: to be awaited after each operation or group of a communicator that
-   * is not blocking, before its streams are used or it is called again. Of a blocking one it resolves at once, or when
-   * what runs on another thread is over.
+   * Resolves when NCCL has finished its pending calls.
+   *
+   * With a nonblocking communicator, await it after each operation or group, before using the streams or calling the
+   * communicator again. With a blocking communicator, resolves at once, or after calls on other threads.
    *
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, also because NCCL reports an error.
    */
@@ -228,8 +221,8 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * What went wrong behind earlier calls, such as a lost connection; undefined when nothing did
-   * (`ncclCommGetAsyncError`). After an error only `abort()` helps.
+   * Returns the error of earlier calls, such as a lost connection; undefined without one (`ncclCommGetAsyncError`).
+   * After an error only `abort()` works.
    */
   asyncError(): StatusError | undefined {
     this.#lifecycle.requireAlive('asyncError')
@@ -239,20 +232,20 @@ export class Communicator extends CommunicatorOperations {
     return ncclError(status, 'ncclCommGetAsyncError', handle)
   }
 
-  /** The last thing NCCL had to say about an error in this process, empty when there was none (`ncclGetLastError`). */
+  /** Returns NCCL's last error text in this process, empty without one (`ncclGetLastError`). */
   lastError(): string {
     this.#lifecycle.requireAlive('lastError')
     return lastErrorOf(this.#lifecycle.native.handle) ?? ''
   }
 
-  /** What this communicator is and can do (`ncclCommQueryProperties`, NCCL 2.29). */
+  /** Returns the properties and features of this communicator (`ncclCommQueryProperties`, NCCL 2.29). */
   properties(): CommunicatorProperties {
     this.#lifecycle.requireAlive('properties')
     requireIdle(this.#lifecycle.live, 'Communicator.properties')
     return readProperties(this.#lifecycle.native.handle)
   }
 
-  /** GPU memory of this communicator (`ncclCommMemStats`, NCCL 2.29.7). */
+  /** Returns the GPU memory of this communicator (`ncclCommMemStats`, NCCL 2.29.7). */
   memoryStatistics(): CommunicatorMemoryStatistics {
     this.#lifecycle.requireAlive('memoryStatistics')
     requireIdle(this.#lifecycle.live, 'Communicator.memoryStatistics')
@@ -260,8 +253,8 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * An id by which new ranks join this communicator in one `grow()` (`ncclCommGetUniqueId`, NCCL 2.29). One rank makes
-   * it, gives it to the new ranks and to its own `grow()`; there is no second one before that is done.
+   * Creates an id with which new ranks join in one `grow()` (`ncclCommGetUniqueId`, NCCL 2.29). One rank creates it and
+   * passes it to the new ranks and to its own `grow()`. Another id can only be created after that.
    */
   createUniqueId(): UniqueId {
     this.#lifecycle.requireUsable('createUniqueId')
@@ -273,12 +266,12 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Makes communicators out of this one, one for each color (`ncclCommSplit`, NCCL 2.18, off the JavaScript thread).
-   * All ranks call it. Undefined for a rank with the color null. This communicator stays as it is; where the new one
-   * shares its resources (`config.splitShare`), it ends before this one.
+   * Creates one communicator per color from this one (`ncclCommSplit`, NCCL 2.18, off the JavaScript thread). All ranks
+   * call it. Resolves to undefined for a rank with the color null. This communicator stays usable. If the new one
+   * shares its resources (`config.splitShare`), the new one ends first.
    *
-   * @throws TypeError, RangeError for wrong options; CommunicatorAbortedError when this communicator is aborted while
-   * it waits for the others; StatusError when NCCL refuses.
+   * @throws TypeError, RangeError for wrong options; CommunicatorAbortedError when this communicator is aborted during
+   * the wait for other ranks; StatusError when NCCL refuses.
    */
   async split(options: SplitOptions): Promise<Communicator | undefined> {
     this.#lifecycle.requireManageable('split')
@@ -286,10 +279,10 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Makes a communicator of the ranks that are not in `exclude` (`ncclCommShrink`, NCCL 2.27, off the JavaScript
-   * thread). They all call it with the same list and keep their order.
+   * Creates a communicator without the ranks in `exclude` (`ncclCommShrink`, NCCL 2.27, off the JavaScript thread). All
+   * other ranks call it with the same list and keep their order.
    *
-   * @throws RangeError when this rank is excluded, nobody is, or a rank is not there; else as `split`.
+   * @throws RangeError when this rank is excluded, the list is empty, or a rank does not exist; else as `split`.
    */
   async shrink(options: ShrinkOptions): Promise<Communicator> {
     this.#lifecycle.requireManageable('shrink')
@@ -304,9 +297,9 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Makes a communicator of these ranks and new ones, which call `Communicator.joinGrown` (`ncclCommGrow`, NCCL 2.29,
-   * off the JavaScript thread). All ranks call it; one of them has made the id with `createUniqueId()` and gives it
-   * here. This communicator stays; destroy it when it is no longer needed.
+   * Creates a communicator with these and new ranks, which call `Communicator.joinGrown` (`ncclCommGrow`, NCCL 2.29,
+   * off the JavaScript thread). All ranks call it. The rank that created the id with `createUniqueId()` passes it here.
+   * This communicator stays usable; destroy it when it is no longer needed.
    *
    * @throws as `split`.
    */
@@ -316,9 +309,9 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Ends everything that is under way on this rank, without freeing the communicator (`ncclCommRevoke`, NCCL 2.28.7,
-   * off the JavaScript thread). Waits for such work reject with CommunicatorAbortedError. Afterwards `split`, `shrink`,
-   * `destroy` and `abort` are left.
+   * Ends all work in flight on this rank without freeing the communicator (`ncclCommRevoke`, NCCL 2.28.7, off the
+   * JavaScript thread). Waits for this work reject with CommunicatorAbortedError. Afterwards only `split`, `shrink`,
+   * `destroy` and `abort` work.
    *
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */
@@ -327,9 +320,9 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Gives back the GPU memory of the communicator that it can do without while it is not used (`ncclCommSuspend`, NCCL
-   * 2.29.7, off the JavaScript thread): `memoryStatistics()` tells how much. All ranks call it, with nothing under way.
-   * `resume()` makes it usable again.
+   * Frees GPU memory that the communicator does not need while idle (`ncclCommSuspend`, NCCL 2.29.7, off the JavaScript
+   * thread). `memoryStatistics()` returns how much. All ranks call it, with no work in flight. `resume()` makes the
+   * communicator usable again.
    */
   async suspend(options?: CommunicatorWaitOptions): Promise<void> {
     await suspend(this.#lifecycle, options)
@@ -341,8 +334,8 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Ends all work of this communicator (`ncclCommFinalize`, NCCL 2.14, off the JavaScript thread); `destroy()` is still
-   * to be called. No operation may follow. Idempotent.
+   * Ends all work of this communicator (`ncclCommFinalize`, NCCL 2.14, off the JavaScript thread). No operation may
+   * follow, except `destroy()`, which is still required. Idempotent.
    *
    * @throws (rejects) BusyError while a graph uses the communicator; CommunicatorAbortedError when the communicator is
    * aborted meanwhile, StatusError when NCCL refuses.
@@ -352,13 +345,13 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Waits for the work of this communicator and frees it (`ncclCommDestroy`, off the JavaScript thread), after what was
-   * made with it: windows, registrations, communicators that share its resources. Idempotent, and nothing to do after
-   * an abort. All ranks of a communicator destroy it.
+   * Waits for the communicator's work and frees it (`ncclCommDestroy`, off the JavaScript thread).
    *
-   * While it waits for the work of the device, `abort()`, a signal, a time limit and a lost rank end the wait.
+   * First frees its windows, registrations and the communicators that share its resources. Idempotent, and unnecessary
+   * after an abort. All ranks of a communicator destroy it. While it waits for the device's work, `abort()`, a signal,
+   * a time limit or a lost rank ends the wait.
    *
-   * @throws (rejects) BusyError while a graph uses the communicator, which then stays as it is;
+   * @throws (rejects) BusyError while a graph uses the communicator, which then does not change;
    * CommunicatorAbortedError when the communicator is aborted meanwhile; StatusError when NCCL refuses.
    */
   destroy(options?: CommunicatorWaitOptions): Promise<void> {
@@ -370,20 +363,20 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Ends operations that are still running, without waiting for other ranks, and frees the communicator
-   * (`ncclCommAbort`, off the JavaScript thread): the way out when a rank is lost. Everything that waits for this
-   * communicator rejects with CommunicatorAbortedError, also a `destroy()` that still waits for work. Idempotent; no
-   * `destroy()` follows. Once NCCL is freeing the communicator it only waits for that.
+   * Ends running operations without waiting for other ranks, and frees the communicator (`ncclCommAbort`, off the
+   * JavaScript thread). Use it after a rank is lost. All waits of this communicator reject with
+   * CommunicatorAbortedError, also a `destroy()` that still waits for work. Idempotent; no `destroy()` is needed. If
+   * NCCL is already freeing the communicator, only waits for that.
    *
-   * A call of NCCL that waits for other ranks on another thread cannot be ended (`split` of a blocking communicator).
-   * After two seconds the communicator is then left to it, with a warning, and freed when it returns. A communicator
-   * that captured graphs use is freed after them; their launches throw from now on.
+   * A call of NCCL on another thread that waits for other ranks cannot be ended (`split` of a blocking communicator).
+   * After two seconds the communicator is left to this call, with a warning, and freed when the call returns. A
+   * communicator in captured graphs is freed after them; their launches throw from now on.
    */
   abort(): Promise<void> {
     return this.#lifecycle.abort()
   }
 
-  /** The same as `destroy()`. */
+  /** Same as `destroy()`. */
   dispose(): Promise<void> {
     return this.destroy()
   }
@@ -404,7 +397,7 @@ export class Communicator extends CommunicatorOperations {
 
   /** @internal */
   protected override _use(operation: string): LiveCommunicator {
-    // Also of an operation that gets no further than this, groupEnd() has to know.
+    // groupEnd() must know about failed operations too.
     if (this.#lifecycle.state !== 'open') {
       groupState.unmade += 1
       this.#lifecycle.requireUsable(operation)
@@ -418,7 +411,7 @@ export class Communicator extends CommunicatorOperations {
     return { handle: native.handle, rank, worldSize, config: this.#config, isRevoked: state === 'revoked' }
   }
 
-  /** Makes a communicator out of this one. */
+  /** Creates a communicator from this one. */
   async #derive(operation: string, options: DeriveOptions, deriving: Deriving): Promise<Communicator | undefined> {
     const waitOptions = readDeriveOptions(operation, options)
     const work = async (background: BackgroundWork): Promise<Communicator | undefined> => {
@@ -455,7 +448,7 @@ export class Communicator extends CommunicatorOperations {
     return makeLocalRank(localRanks, make, (made, all) => made.#lifecycle.joinLocalRanks(all))
   }
 
-  /** Communicators for what NCCL has made, unless the signal has fired since. */
+  /** Wraps the communicators that NCCL created, or aborts them if the signal has fired since. */
   static async #adopt(
     natives: readonly NativeCommunicator[],
     { config = {}, signal }: InitOptions,
@@ -470,7 +463,7 @@ export class Communicator extends CommunicatorOperations {
   }
 }
 
-/** The caller has been told that the wait is over: nobody else will end what has come of it. */
+/** Aborts a late communicator, because the caller's wait has already ended. */
 function abortUnclaimed(communicator: Communicator | undefined): void {
   communicator?.abort().catch((error: unknown) => {
     process.emitWarning(`${communicator[inspectKey]()} could not be aborted: ${String(error)}`, 'ShoalWarning')

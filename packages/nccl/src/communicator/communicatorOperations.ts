@@ -33,22 +33,20 @@ import { PreparedCollective } from '../operations/prepared.js'
 import { createPreMulSum, type PreMulSum, type PreMulSumOptions } from '../operations/reductionOps.js'
 import { broadcast, gather, reduce, scatter } from '../operations/rooted.js'
 
-/** What a communicator does for the data of its rank: the operations of `Communicator`. */
+/** The data operations of a `Communicator`. */
 export abstract class CommunicatorOperations extends PublicObject {
   /**
-   * @internal The communicator, for an operation that is about to use it. @throws DisposedError when it takes none any
-   * more.
+   * @internal Returns the communicator for an operation. @throws DisposedError when it is gone; CommunicatorStateError
    */
   protected abstract _use(operation: string): LiveCommunicator
 
   /**
-   * Combines the elements of `send` over all ranks and leaves the result in `recv` on every rank (`ncclAllReduce`).
-   * The same buffer twice works in place.
+   * Reduces `send` over all ranks into `recv` on every rank (`ncclAllReduce`). Passing the same buffer twice works in
+   * place.
    *
    * @example
    * ```ts
-   * communicator.allReduce(gradients, gradients, { op: 'avg', stream })
-   * await communicator.synchronize(stream)
+   * communicator.allReduce(gradients, gradients, { op: 'avg', stream }) await communicator.synchronize(stream)
    * ```
    *
    * @throws TypeError, RangeError, DisposedError for wrong arguments, before NCCL is called; StatusError when it
@@ -59,24 +57,22 @@ export abstract class CommunicatorOperations extends PublicObject {
     queueCollective(this._use('allReduce'), allReduceKind, send, recv, options)
   }
 
-  /** Checks an {@link allReduce} once, to be queued again and again by `launch()`. @throws as {@link allReduce} */
+  /** Checks an {@link allReduce} once, for repeated `launch()` calls. @throws as {@link allReduce} */
   prepareAllReduce(send: MemoryLike, recv: MemoryLike, options: ReductionOptions = {}): PreparedCollective {
     return this.#prepare(allReduceKind, 'prepareAllReduce', send, recv, options)
   }
 
-  /** Checks an {@link allGather} once, to be queued again and again by `launch()`. @throws as {@link allGather} */
+  /** Checks an {@link allGather} once, for repeated `launch()` calls. @throws as {@link allGather} */
   prepareAllGather(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions = {}): PreparedCollective {
     return this.#prepare(allGatherKind, 'prepareAllGather', send, recv, options)
   }
 
-  /**
-   * Checks a {@link reduceScatter} once, to be queued again and again by `launch()`. @throws as {@link reduceScatter}
-   */
+  /** Checks a {@link reduceScatter} once, for repeated `launch()` calls. @throws as {@link reduceScatter} */
   prepareReduceScatter(send: MemoryLike, recv: MemoryLike, options: ReductionOptions = {}): PreparedCollective {
     return this.#prepare(reduceScatterKind, 'prepareReduceScatter', send, recv, options)
   }
 
-  /** Checks an {@link allToAll} once, to be queued again and again by `launch()`. @throws as {@link allToAll} */
+  /** Checks an {@link allToAll} once, for repeated `launch()` calls. @throws as {@link allToAll} */
   prepareAllToAll(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions = {}): PreparedCollective {
     return this.#prepare(allToAllKind, 'prepareAllToAll', send, recv, options)
   }
@@ -93,67 +89,71 @@ export abstract class CommunicatorOperations extends PublicObject {
   }
 
   /**
-   * Copies `send` of rank `root` into `recv` of every rank (`ncclBroadcast`). `send` is looked at on the root only and
-   * may be null elsewhere; the same buffer twice works in place.
+   * Copies `send` of rank `root` to `recv` of every rank (`ncclBroadcast`). Only the root reads `send`; it may be null
+   * on other ranks. Passing the same buffer twice works in place.
    */
   broadcast(send: MemoryLike | null, recv: MemoryLike, options: CollectiveOptions & RootOptions): void {
     broadcast(this._use('broadcast'), send, recv, options)
   }
 
   /**
-   * Combines the elements of `send` over all ranks and leaves the result in `recv` of rank `root` (`ncclReduce`).
-   * `recv` may be null on the other ranks; the same buffer twice works in place.
+   * Reduces `send` over all ranks into `recv` of rank `root` (`ncclReduce`). `recv` may be null on other ranks. Passing
+   * the same buffer twice works in place.
    */
   reduce(send: MemoryLike, recv: MemoryLike | null, options: ReductionOptions & RootOptions): void {
     reduce(this._use('reduce'), send, recv, options)
   }
 
   /**
-   * Puts the `send` of all ranks one after the other into `recv` of every rank (`ncclAllGather`). `count` is that of
-   * one rank. In place when `send` is this rank's part of `recv`.
+   * Concatenates `send` of all ranks in `recv` of every rank (`ncclAllGather`). `count` is per rank. Works in place if
+   * `send` is this rank's part of `recv`.
    */
   allGather(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions = {}): void {
     queueCollective(this._use('allGather'), allGatherKind, send, recv, options)
   }
 
   /**
-   * Combines the elements of `send` over all ranks and leaves each rank its part of the result in `recv`
-   * (`ncclReduceScatter`). `count` is that of one part. In place when `recv` is this rank's part of `send`.
+   * Reduces `send` over all ranks and writes one part of the result to each rank's `recv` (`ncclReduceScatter`).
+   * `count` is per part. Works in place if `recv` is this rank's part of `send`.
    */
   reduceScatter(send: MemoryLike, recv: MemoryLike, options: ReductionOptions = {}): void {
     queueCollective(this._use('reduceScatter'), reduceScatterKind, send, recv, options)
   }
 
   /**
-   * Sends part j of `send` to rank j and puts the part that rank i sent here at place i of `recv` (`ncclAlltoAll`, NCCL
-   * 2.28). `count` is that of one part: both buffers hold one for each rank. Not in place.
+   * Sends part j of `send` to rank j, and receives the part of rank i in part i of `recv` (`ncclAlltoAll`, NCCL 2.28).
+   * `count` is per part, and both buffers have one part per rank. Does not work in place.
    */
   allToAll(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions = {}): void {
     queueCollective(this._use('allToAll'), allToAllKind, send, recv, options)
   }
 
   /**
-   * Puts the `send` of all ranks one after the other into `recv` of rank `root` (`ncclGather`, NCCL 2.28). `recv` is
-   * looked at on the root only and may be null elsewhere. `count` is that of one rank. In place when the root's `send`
-   * is its own part of `recv`.
+   * Concatenates `send` of all ranks in `recv` of rank `root` (`ncclGather`, NCCL 2.28). Only the root writes `recv`;
+   * it may be null on other ranks. `count` is per rank. Works in place if the root's `send` is its own part of `recv`.
    */
   gather(send: MemoryLike, recv: MemoryLike | null, options: CollectiveOptions & RootOptions): void {
     gather(this._use('gather'), send, recv, options)
   }
 
   /**
-   * Sends part j of the root's `send` to rank j, into its `recv` (`ncclScatter`, NCCL 2.28). `send` is looked at on the
-   * root only and may be null elsewhere. `count` is that of one part. In place when the root's `recv` is its own part
-   * of `send`.
+   * Sends part j of the root's `send` to `recv` of rank j (`ncclScatter`, NCCL 2.28). Only the root reads `send`; it
+   * may be null on other ranks. `count` is per part. Works in place if the root's `recv` is its own part of `send`.
    */
   scatter(send: MemoryLike | null, recv: MemoryLike, options: CollectiveOptions & RootOptions): void {
     scatter(this._use('scatter'), send, recv, options)
   }
 
   /**
-   * Sends `memory` to rank `peer`, which receives the same number of elements of the same type from here with `recv`
-   * (`ncclSend`, NCCL 2.7). Without a group it ends when the other side has received; sends and receives that depend on
-   * each other, those of a rank to itself and those between two ranks of one thread go into one `group`.
+   * Sends `memory` to rank `peer`, which receives it with `recv` of the same count and type (`ncclSend`, NCCL 2.7).
+   * Without a group it completes when the other side has received. Put sends and receives that depend on each other
+   * into one `group`: those of a rank to itself, and those between two ranks of one thread.
+   *
+   * @example
+   * ```ts
+   * if (communicator.rank === 0) communicator.send(x, { peer: 1, stream }) else communicator.recv(x, { peer: 0, stream
+   * })
+   * ```
    *
    * @throws as `allReduce`.
    */
@@ -161,31 +161,33 @@ export abstract class CommunicatorOperations extends PublicObject {
     send(this._use('send'), memory, options)
   }
 
-  /** Receives into `memory` what rank `peer` sends here with `send` (`ncclRecv`, NCCL 2.7). */
+  /** Receives data that rank `peer` sends with `send` (`ncclRecv`, NCCL 2.7). */
   recv(memory: MemoryLike, options: CollectiveOptions & PeerOptions): void {
     recv(this._use('recv'), memory, options)
   }
 
   /**
-   * Makes a reduction that multiplies this rank's elements by a scalar before they are added
-   * (`ncclRedOpCreatePreMulSum`, NCCL 2.11): an `op` for `allReduce`, `reduce` and `reduceScatter` of this
-   * communicator. A number is read now; memory of this communicator's device is read by each operation while it runs,
-   * so it must keep its place and may change its value between operations.
+   * Creates a reduction that multiplies this rank's elements by a scalar before the sum (`ncclRedOpCreatePreMulSum`,
+   * NCCL 2.11).
+   *
+   * It is an `op` for `allReduce`, `reduce` and `reduceScatter` of this communicator. A number is read now. Memory of
+   * this communicator's device is read by each running operation: it must keep its address, and may change its value
+   * between operations.
    *
    * @example
    * ```ts
-   * using weighted = communicator.createPreMulSum(0.25, { dtype: 'f32' })
-   * communicator.allReduce(gradients, gradients, { op: weighted, stream })
+   * using weighted = communicator.createPreMulSum(0.25, { dtype: 'f32' }) communicator.allReduce(gradients, gradients,
+   * { op: weighted, stream })
    * ```
    *
-   * @throws TypeError, RangeError for a scalar that is no value of the dtype; StatusError when NCCL refuses.
+   * @throws TypeError, RangeError for a scalar that the dtype cannot hold; StatusError when NCCL refuses.
    */
   createPreMulSum(scalar: number | bigint | MemoryLike, options: PreMulSumOptions = {}): PreMulSum {
     return createPreMulSum(this._use('createPreMulSum'), scalar, options)
   }
 
   /**
-   * Allocates memory of NCCL on this communicator's device: `NcclMemory.allocate(communicator.device, size)`.
+   * Allocates NCCL memory on this communicator's device: `NcclMemory.allocate(communicator.device, size)`.
    *
    * @param size bytes, or elements of a dtype.
    */
@@ -194,8 +196,8 @@ export abstract class CommunicatorOperations extends PublicObject {
   }
 
   /**
-   * Lets NCCL use memory without a copy of its own (`ncclCommRegister`, NCCL 2.19); whether an operation then does
-   * depends on its kind and on the machine. Memory that is disposed of before is given back when the registration ends.
+   * Registers memory so that NCCL can use it without internal copies (`ncclCommRegister`, NCCL 2.19). The effect
+   * depends on the operation and the machine. Memory that is disposed of earlier is freed when the registration ends.
    *
    * @example
    * ```ts
@@ -209,54 +211,54 @@ export abstract class CommunicatorOperations extends PublicObject {
   }
 
   /**
-   * Opens memory to all ranks of the communicator, which all call this, with the same number of bytes
-   * (`ncclCommWindowRegister`, NCCL 2.27, off the JavaScript thread). The memory is `NcclMemory`, or mapped like it,
-   * and starts at a multiple of 4096 bytes; other memory takes `symmetric: false`. Settles when all ranks have come;
-   * until then the communicator takes no other call. When the signal fires or the time is up the communicator is
-   * aborted.
+   * Opens memory to all ranks of the communicator (`ncclCommWindowRegister`, NCCL 2.27, off the JavaScript thread).
+   *
+   * All ranks call it with the same number of bytes. The memory is `NcclMemory` or similarly mapped memory, and starts
+   * at a multiple of 4096 bytes; other memory requires `symmetric: false`. Settles when all ranks have called it. Until
+   * then the communicator accepts no other call. A signal or a time limit aborts the communicator.
    *
    * @example
    * ```ts
-   * const memory = await communicator.allocate({ dtype: 'f32', length: 1024 })
-   * await using window = await communicator.registerWindow(memory)
+   * const memory = await communicator.allocate({ dtype: 'f32', length: 1024 }) await using window = await
+   * communicator.registerWindow(memory)
    * ```
    *
-   * @throws (rejects) TypeError, RangeError for memory that cannot be a window; FeatureNotSupportedError where the
-   * devices have no such memory; StatusError when NCCL refuses.
+   * @throws (rejects) TypeError, RangeError for memory that cannot be a window; FeatureNotSupportedError when the
+   * devices do not support such memory; StatusError when NCCL refuses.
    */
   async registerWindow(memory: MemoryLike, options: WindowOptions = {}): Promise<Window> {
     return registerWindow(this._use('registerWindow'), memory, options)
   }
 
   /**
-   * Writes `source` into the window of rank `peer`, which does nothing for it, and then signals it (`ncclPutSignal`,
-   * NCCL 2.29). The peer learns of it with `waitSignal`. `source` lies in a symmetric window of this communicator.
+   * Writes `source` to the window of rank `peer` and then signals the rank (`ncclPutSignal`, NCCL 2.29). The peer takes
+   * no part in the write and waits with `waitSignal`. `source` must be in a symmetric window of this communicator.
    *
-   * @throws RangeError when the data would reach beyond the window; TypeError for a source outside of windows;
-   * StatusError when NCCL refuses, as where the driver is older than CUDA 12.5.
+   * @throws RangeError when the data exceeds the window; TypeError for a source outside of windows; StatusError when
+   * NCCL refuses, such as for a driver older than CUDA 12.5.
    */
   putSignal(source: MemoryLike, options: PutSignalOptions): void {
     putSignal(this._use('putSignal'), source, options)
   }
 
   /**
-   * Signals rank `peer` without data, after what was put there before on the same context (`ncclSignal`, NCCL 2.29).
-   * Some window of the communicator must have been registered before.
+   * Signals rank `peer` after earlier puts in the same context, without data (`ncclSignal`, NCCL 2.29). Requires that a
+   * window of the communicator was registered before.
    */
   signal(options: SignalOptions): void {
     signal(this._use('signal'), options)
   }
 
   /**
-   * Has the stream wait for signals of peers, and for what they have put before them (`ncclWaitSignal`, NCCL 2.29).
-   * Each signal is waited for once: a second call waits for further ones.
+   * Makes the stream wait for signals of peers and for their earlier puts (`ncclWaitSignal`, NCCL 2.29). A wait
+   * consumes its signals: a second call waits for further ones.
    */
   waitSignal(signals: Iterable<AwaitedSignal> | AwaitedSignal, options: WaitSignalOptions): void {
     waitSignal(this._use('waitSignal'), signals, options)
   }
 
   /**
-   * A team of ranks, for the device API (`ncclTeamWorld`, `ncclTeamLsa`, `ncclTeamRail`, NCCL 2.28).
+   * Returns a team of ranks for the device API (`ncclTeamWorld`, `ncclTeamLsa`, `ncclTeamRail`, NCCL 2.28).
    *
    * @example
    * ```ts
@@ -270,18 +272,18 @@ export abstract class CommunicatorOperations extends PublicObject {
   }
 
   /**
-   * Makes what kernels need to communicate by themselves (`ncclDevCommCreate`, NCCL 2.28, off the JavaScript thread).
-   * All ranks call it, and ask for the same. Settles when all have come; until then the communicator takes no other
-   * call.
+   * Creates the resources with which kernels communicate themselves (`ncclDevCommCreate`, NCCL 2.28, off the JavaScript
+   * thread). All ranks call it with the same requirements. Settles when all have called it. Until then the communicator
+   * accepts no other call.
    *
    * @example
    * ```ts
-   * await using forKernels = await communicator.createDeviceCommunicator({ lsaBarrierCount: 16 })
-   * using argument = DeviceBuffer.from(device, forKernels.bytes()) // ncclDevComm
+   * await using forKernels = await communicator.createDeviceCommunicator({ lsaBarrierCount: 16 }) using argument =
+   * DeviceBuffer.from(device, forKernels.bytes()) // ncclDevComm
    * ```
    *
-   * @throws (rejects) TypeError, RangeError for wrong options; VersionTooOldError for one that the NCCL in use does not
-   * know; StatusError when NCCL refuses, as where devices do not reach each other's memory.
+   * @throws (rejects) TypeError, RangeError for wrong options; VersionTooOldError for an option unknown to the loaded
+   * NCCL; StatusError when NCCL refuses, such as for devices that cannot access each other's memory.
    */
   async createDeviceCommunicator<R extends string = never, T extends string = never>(
     options: DeviceCommunicatorOptions<R, T> = {},

@@ -26,25 +26,26 @@ import {
 export type CtaPolicy = 'default' | 'efficiency' | 'zero'
 
 /**
- * How a communicator works (`ncclConfig_t`), in NCCL's own names. What is left out is NCCL's choice, or that of its
- * environment variables. Which fields there are depends on the library in use: `communicatorConfigFields()` tells, and
- * a field that it does not know is refused with VersionTooOldError.
+ * Configuration of a communicator (`ncclConfig_t`), with NCCL's own names.
+ *
+ * NCCL or its environment variables determine omitted fields. The available fields depend on the loaded library:
+ * `communicatorConfigFields()` returns them, and an unknown field throws VersionTooOldError.
  */
 export interface CommunicatorConfig {
   /**
-   * False: NCCL returns from every call at once and goes on in the background; `ready()` tells when it is done, and
-   * an init, a split or an operation that waits for a lost rank can be aborted. Default: true. NCCL 2.14.
+   * False: NCCL returns from every call at once and continues in the background; `ready()` waits for it. An init, a
+   * split or an operation that waits for a lost rank can then be aborted. Default: true. NCCL 2.14.
    */
   readonly blocking?: boolean | undefined
   /** Thread blocks in a cluster, 0 to 8. NCCL 2.17. */
   readonly cgaClusterSize?: number | undefined
-  /** Least number of thread blocks of a kernel. NCCL 2.17. */
+  /** Minimum number of thread blocks of a kernel. NCCL 2.17. */
   readonly minCTAs?: number | undefined
-  /** Largest number of thread blocks of a kernel. NCCL 2.17. */
+  /** Maximum number of thread blocks of a kernel. NCCL 2.17. */
   readonly maxCTAs?: number | undefined
-  /** Name of the network to use, such as `'IB'` or `'Socket'`. NCCL 2.17. */
+  /** Name of the network, such as `'IB'` or `'Socket'`. NCCL 2.17. */
   readonly netName?: string | undefined
-  /** Whether communicators made by `split()` share the resources of this one. NCCL 2.18. */
+  /** Whether communicators created by `split()` share the resources of this one. NCCL 2.18. */
   readonly splitShare?: boolean | undefined
   /** Traffic class of the network. NCCL 2.25. */
   readonly trafficClass?: number | undefined
@@ -52,29 +53,29 @@ export interface CommunicatorConfig {
   readonly commName?: string | undefined
   /** Whether in-network reductions may be used. NCCL 2.27. */
   readonly collnetEnable?: boolean | undefined
-  /** What thread blocks are spent on: speed, or as few as possible. NCCL 2.27. */
+  /** Goal for the use of thread blocks: speed, or as few as possible. NCCL 2.27. */
   readonly CTAPolicy?: CtaPolicy | undefined
-  /** Whether communicators made by `shrink()` share the resources of this one. NCCL 2.27. */
+  /** Whether communicators created by `shrink()` share the resources of this one. NCCL 2.27. */
   readonly shrinkShare?: boolean | undefined
   /** Thread blocks of NVLink SHARP kernels. NCCL 2.27. */
   readonly nvlsCTAs?: number | undefined
-  /** Channels for each peer over the network. NCCL 2.28. */
+  /** Channels per peer over the network. NCCL 2.28. */
   readonly nChannelsPerNetPeer?: number | undefined
   /** Whether operations are scheduled around NVLink. NCCL 2.28. */
   readonly nvlinkCentricSched?: boolean | undefined
-  /** 0: no CUDA graphs, 1: one graph at a time, 2: several, or graphs beside other work. NCCL 2.29. */
+  /** 0: no CUDA graphs, 1: one graph at a time, 2: several graphs, or graphs together with other work. NCCL 2.29. */
   readonly graphUsageMode?: number | undefined
   /** Contexts for one-sided operations. NCCL 2.29. */
   readonly numRmaCtx?: number | undefined
-  /** Most peers of point-to-point operations. NCCL 2.30. */
+  /** Maximum number of peers in point-to-point operations. NCCL 2.30. */
   readonly maxP2pPeers?: number | undefined
   /** Whether operations captured into graphs keep the order of their streams. NCCL 2.30.5. */
   readonly graphStreamOrdering?: boolean | undefined
   /**
-   * The bytes of an `ncclConfig_t` to start from, for fields that this package does not know. Its `size`, `magic` and
-   * `version` are those of the header it was made for (`NCCL_CONFIG_INITIALIZER`). Fields named above are written over
-   * it, and `blocking`, `splitShare` and `shrinkShare` must be named. `initialNcclConfig` of `@shoal/nccl-sys` makes
-   * the bytes of known fields.
+   * Bytes of an `ncclConfig_t` as the start value, for fields unknown to this package. `size`, `magic` and `version`
+   * must be those of the header from which it comes (`NCCL_CONFIG_INITIALIZER`). The fields above overwrite it, and
+   * `blocking`, `splitShare` and `shrinkShare` are required. `initialNcclConfig` of `@shoal/nccl-sys` creates bytes
+   * from known fields.
    */
   readonly raw?: Uint8Array | undefined
 }
@@ -117,18 +118,18 @@ const policies: { readonly [P in CtaPolicy]: number } = {
 }
 
 /**
- * Fields of `CommunicatorConfig` that the NCCL in use knows.
+ * Returns the fields of `CommunicatorConfig` that the loaded NCCL supports.
  *
- * @throws LibraryNotFoundError when there is no NCCL, VersionTooOldError when it knows no configuration (before 2.14).
+ * @throws LibraryNotFoundError when NCCL is missing, VersionTooOldError when it has no configuration (before 2.14).
  */
 export function communicatorConfigFields(): (keyof CommunicatorConfig)[] {
   return ncclConfigFields().filter((field): field is Field => Object.hasOwn(rules, field))
 }
 
 /**
- * The `ncclConfig_t` of a config, as the NCCL in use lays it out; undefined where no config was given.
+ * Encodes a config as the `ncclConfig_t` of the loaded NCCL; undefined without a config.
  *
- * @throws TypeError, RangeError for wrong fields; VersionTooOldError for fields that the library does not know.
+ * @throws TypeError, RangeError for wrong fields; VersionTooOldError for fields unknown to the library.
  */
 export function nativeConfig(config: CommunicatorConfig | undefined, api: string): NativeMemory | undefined {
   if (config === undefined) return undefined
@@ -146,16 +147,16 @@ export function nativeConfig(config: CommunicatorConfig | undefined, api: string
 }
 
 const configKeys = { raw: true, ...rules } as unknown as OptionKeys<CommunicatorConfig>
-/** What this package itself has to know. */
+/** Fields that this package itself uses. */
 const ownFields = ['blocking', 'splitShare', 'shrinkShare'] as const
 const mostBytes = 4096
 
-/** Bytes that begin as an `ncclConfig_t` does. @throws TypeError, RangeError */
+/** Checks that bytes start like an `ncclConfig_t`. @throws TypeError, RangeError */
 function requireRaw(raw: Uint8Array, others: CommunicatorConfig, api: string): void {
   if (!isInstance(raw, Uint8Array)) throw wrongType(api, 'config.raw', 'a Uint8Array', raw)
   const { length } = raw
   const { offsets } = ncclConfig_t
-  // Before the fields: `size`, `magic` and `version`.
+  // `size`, `magic` and `version` precede the fields.
   const least = offsets.blocking
   if (length < least || length > mostBytes) {
     throw outOfRange(api, 'config.raw', `an ncclConfig_t of ${least} to ${mostBytes} bytes`, length)
@@ -186,8 +187,8 @@ function nativeValue(rule: Rule, value: unknown, api: string, name: string): num
 }
 
 /**
- * Whether communicators that are split off, or left by a shrink, share the resources of one with this config. NCCL's
- * environment variables go before the config.
+ * Whether communicators from a split or a shrink share the resources of one with this config. NCCL's environment
+ * variables override the config.
  */
 export function sharesResources(config: CommunicatorConfig, how: 'split' | 'shrink'): boolean {
   const forced = process.env[`NCCL_COMM_${how.toUpperCase()}_SHARE_RESOURCES`]
@@ -196,8 +197,8 @@ export function sharesResources(config: CommunicatorConfig, how: 'split' | 'shri
 }
 
 /**
- * Whether a communicator blocks that is made of another one. Without a config of its own it has that of the other; a
- * config has NCCL's default where it says nothing. NCCL's environment variable goes before both.
+ * Whether a communicator from another one is blocking. Without a config it inherits the other's mode; a config without
+ * the field means NCCL's default. NCCL's environment variable overrides both.
  */
 export function blocks(config: CommunicatorConfig | undefined, before: boolean): boolean {
   const forced = process.env['NCCL_COMM_BLOCKING']

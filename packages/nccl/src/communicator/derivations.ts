@@ -26,9 +26,9 @@ import {
 } from './options.js'
 import { UniqueId } from './uniqueId.js'
 
-// The three ways from one communicator to another: their arguments, checked, as a call of NCCL.
+// The three ways to create a communicator from another one: checked arguments for a call of NCCL.
 
-/** The communicator that another one is to be made of. */
+/** The communicator from which another one is created. */
 export interface Origin {
   readonly handle: ncclComm_t
   readonly rank: number
@@ -93,12 +93,12 @@ export function growing({ handle, worldSize: before }: Origin, options: GrowOpti
             return bytes
           },
         }),
-    // An old rank keeps its number: -1.
+    // -1 keeps an old rank's number.
     call: (out, native, bytes) => void ncclCommGrow(handle, worldSize, bytes, -1, out, native),
   }
 }
 
-/** Before anything is changed. @throws TypeError, RangeError */
+/** Checks the options before anything changes. @throws TypeError, RangeError */
 export function readDeriveOptions(operation: string, options: DeriveOptions): CommunicatorWaitOptions {
   const api = `Communicator.${operation}`
   nativeConfig(options.config, api)?.dispose()

@@ -8,18 +8,18 @@ import { isFatal } from '../lifetime/watchdog.js'
 import { blocks, type CommunicatorConfig, nativeConfig } from './config.js'
 import { abortUnclaimed, type NativeCommunicator } from './init.js'
 
-/** A call of NCCL that makes one communicator out of another. */
+/** A call of NCCL that creates a communicator from another one. */
 export interface Deriving {
-  /** The C function. */
+  /** Name of the C function. */
   readonly api: string
   /** Whether the new communicator shares the resources of the old one. */
   readonly shares: boolean
-  /** See `localRanksOfChild`; this rank gets no communicator where `childKey` is undefined. */
+  /** See `localRanksOfChild`. This rank gets no communicator if `childKey` is undefined. */
   readonly callKey: string
   readonly childKey: string | undefined
-  /** The id by which ranks join that are no ranks of the old one. */
+  /** The id with which new ranks join. */
   readonly id?: string
-  /** Makes the memory that the call reads beside its config. */
+  /** Allocates memory that the call reads in addition to its config. */
   readonly memory?: () => NativeMemory
   readonly call: (out: NativeMemory, config: NativeMemory | null, memory: NativeMemory | null) => void
 }
@@ -32,7 +32,7 @@ export interface Derived {
 
 const out32 = new Int32Array(1)
 
-/** The communicator that NCCL makes; undefined where this rank gets none. The config was found to be right. */
+/** Returns NCCL's new communicator; undefined if this rank gets none. The config must be checked. */
 export async function deriveNative(
   parent: LiveCommunicator,
   { api, memory: makeMemory, call }: Deriving,
@@ -44,7 +44,7 @@ export async function deriveNative(
   const out = NativeMemory.allocate(8)
   const made = (): ncclComm_t => (out.u64[0] ?? 0n) as ncclComm_t
   const isBlocking = blocks(given, parent.isBlocking)
-  // NCCL reads and writes it until its call has returned, also when nobody waits for that any more.
+  // NCCL uses this memory until its call returns, even after the caller's wait has ended.
   const used = [out, ...(config === undefined ? [] : [config]), ...(memory === undefined ? [] : [memory])]
   let context: PrimaryContext | undefined
   let isUnderWay = false
@@ -58,7 +58,7 @@ export async function deriveNative(
       call(out, config ?? null, memory ?? null),
     )
     checkNccl(status, api, parent.handle)
-    // Where it does not block, NCCL says success too, and hands out the new communicator later.
+    // A nonblocking NCCL also returns success and provides the new communicator later.
     if (!parent.isBlocking || status === ncclResult_t.ncclInProgress) {
       isUnderWay = true
       await settled(parent, api)
@@ -85,7 +85,7 @@ export async function deriveNative(
       else await abortUnclaimed({ handle, context, isBlocking })
     }
     if (isUnderWay && (isOver() || isFatal(error))) {
-      // NCCL may still be at work in the background and write to the memory, until it has freed the parent.
+      // NCCL may still write to the memory in the background until it has freed the parent.
       parent.whenFreed(() => {
         free().catch((problem: unknown) => process.emitWarning(`${api}: ${String(problem)}`, 'ShoalWarning'))
       })

@@ -18,26 +18,26 @@ import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
 import { type CommunicatorConfig, nativeConfig } from './config.js'
 import { UniqueId } from './uniqueId.js'
 
-/** What a communicator owns: the native handle and a hold on the context it lives in. */
+/** Resources of a communicator: the native handle and a hold on its context. */
 export interface NativeCommunicator {
   readonly handle: ncclComm_t
   readonly context: PrimaryContext
-  /** Whether calls of NCCL wait until they are done; else they answer `ncclInProgress`. */
+  /** Whether calls of NCCL wait until they are done. Otherwise they return `ncclInProgress`. */
   readonly isBlocking: boolean
 }
 
-/** How a rank comes into a communicator. */
+/** Options of a rank that joins a communicator. */
 export interface Joining extends CommunicatorWaitOptions {
   readonly deviceOrdinal: number
   readonly rank: number
   readonly worldSize: number
   readonly ids: readonly UniqueId[]
   readonly config: CommunicatorConfig | undefined
-  /** Whether the other ranks have a communicator already, which this one grows. */
+  /** Whether the rank joins an existing communicator that grows. */
   readonly grows?: boolean
 }
 
-/** One communicator a device, all in this process, by one call of NCCL. */
+/** Creates one communicator per device in this process with one call of NCCL. */
 export async function initAllNative(
   ordinals: readonly number[],
   options: CommunicatorWaitOptions,
@@ -83,13 +83,13 @@ async function initDevices(
       context: one,
       isBlocking,
     }))
-    // Where the environment asks for it: NCCL_COMM_BLOCKING=0.
+    // The environment can make it nonblocking: NCCL_COMM_BLOCKING=0.
     if (isBlocking) return natives
     isUnderWay = true
     for (const { handle } of natives) await untilSettled(() => handle, 'ncclCommInitAll', isOver)
     return natives
   } catch (error) {
-    // NCCL leaves those that are not blocking to the caller, also where the init of one has failed.
+    // NCCL leaves nonblocking communicators to the caller, even if the init of one has failed.
     const handleOf = (index: number): ncclComm_t => (isUnderWay ? (handles.u64[index] ?? 0n) : 0n) as ncclComm_t
     await Promise.allSettled(contexts.map((context, index) => freeFailed(handleOf(index), context)))
     throw error
@@ -100,8 +100,8 @@ async function initDevices(
 }
 
 /**
- * One communicator a device, all in this process, each with a config: the ranks meet by an id. When one of them fails,
- * the others are given up.
+ * Creates one communicator per device in this process, each with a config. The ranks join with an id. If one fails, the
+ * others are aborted.
  */
 export async function initEachNative(
   ordinals: readonly number[],
@@ -135,15 +135,15 @@ export async function initEachNative(
 }
 
 /**
- * This process's member of a communicator; settles once all ranks have come. A config that is not blocking lets NCCL go
- * on in the background, and then the wait can be ended and everything freed. A blocking one holds a thread of its own.
+ * Creates this process's rank of a communicator. Settles when all ranks have joined. With a nonblocking config NCCL
+ * continues in the background, so the wait can end early and free everything. A blocking config occupies a thread.
  */
 export async function joinNative(joining: Joining, api: string): Promise<NativeCommunicator> {
   const { deviceOrdinal, rank, worldSize, signal } = joining
   const what = `${api} of rank ${rank} of ${worldSize} on device ${deviceOrdinal}`
   throwIfAborted(signal, what)
   loadLibraries()
-  // Before anything is retained: a wrong field is an error of its own.
+  // Check the config before anything is retained, because a wrong field is a separate error.
   const config = nativeConfig(joining.config, api)
   let contexts: readonly PrimaryContext[]
   try {
@@ -206,7 +206,7 @@ async function join(
     const isBlocking = status !== ncclResult_t.ncclInProgress && joining.config?.blocking !== false
     made = (handle.u64[0] ?? 0n) as ncclComm_t
     if (!isBlocking) {
-      // NCCL writes the handle when it has it.
+      // NCCL writes the handle when it is available.
       const read = (): ncclComm_t => {
         made = (handle.u64[0] ?? 0n) as ncclComm_t
         return made
@@ -224,7 +224,10 @@ async function join(
   }
 }
 
-/** NCCL frees a blocking communicator whose init fails, and leaves one that is not blocking to the caller. */
+/**
+ * Frees a communicator after a failed init. NCCL frees a blocking one itself, and leaves a nonblocking one to the
+ * caller.
+ */
 async function freeFailed(handle: ncclComm_t, context: PrimaryContext): Promise<void> {
   try {
     if (handle !== 0n) await offThread({ context: context.handle }, () => void ncclCommAbort(handle))
@@ -234,9 +237,8 @@ async function freeFailed(handle: ncclComm_t, context: PrimaryContext): Promise<
 }
 
 /**
- * The same, but rejects as soon as the signal fires or the time is up. NCCL offers no safe way out of a blocking init,
- * so its thread goes on waiting for the other ranks, without keeping the process alive; a communicator that it gives
- * then is aborted at once.
+ * Rejects as soon as the signal fires or the time is up. NCCL cannot safely end a blocking init. So its thread
+ * continues to wait for the other ranks, without keeping the process alive, and a late communicator is aborted at once.
  */
 function cancellable<T>(
   joined: Promise<T>,
@@ -259,7 +261,7 @@ function cancellable<T>(
       reject(error)
       whenGivenUp()
       background.release?.()
-      // When the init itself fails in the end there is nothing to free, and its caller has been told already.
+      // If the init itself fails late, there is nothing to free, and the caller's promise has already rejected.
       joined.then(
         (value) => Promise.all(natives(value).map(abortUnclaimed)),
         () => undefined,
@@ -273,14 +275,14 @@ function cancellable<T>(
   })
 }
 
-/** Frees a communicator that nobody waits for any more. */
+/** Frees a communicator whose caller no longer waits. */
 export async function abortUnclaimed({ handle, context }: NativeCommunicator): Promise<void> {
   try {
     const [status = 0] = await offThread({ context: context.handle }, () => void ncclCommAbort(handle))
     await releasePrimaryContexts([context])
     checkNccl(status, 'ncclCommAbort')
   } catch (error) {
-    // Nobody waits for this any more, so nobody could catch it.
+    // No caller waits, so no caller could catch the error.
     process.emitWarning(`a communicator whose init was given up could not be freed: ${String(error)}`, 'ShoalWarning')
   }
 }

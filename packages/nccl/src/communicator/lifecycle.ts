@@ -23,45 +23,45 @@ import { type Failure, isFatal, Watchdog } from '../lifetime/watchdog.js'
 import { ncclVersion } from '../version.js'
 import type { NativeCommunicator } from './init.js'
 
-/** A rank of so many. */
+/** A rank and the number of ranks. */
 export type Place = Pick<CommunicatorIdentity, 'rank' | 'worldSize'>
 
 type State = 'open' | 'suspended' | 'revoked' | 'finalized' | 'destroyed' | 'aborted'
 
-// A communicator is never destroyed by the collector: that call waits for the other ranks, and a collector that waits
-// for another process stops the program for ever.
+// The collector never destroys a communicator: the call waits for other ranks, and a collector that waits for another
+// process would stop the program forever.
 const stays = (): string => 'it stays open until the process ends'
 
-/** How long an abort waits for a call of NCCL that runs on another thread and cannot be ended. */
+/** Milliseconds that an abort waits for a call on another thread that cannot be ended. */
 const abortGrace = 2000
 const firstWithAsyncErrors = 2402
 const firstWithFinalize = 21403
 const firstWithRuntimeConnect = 22203
 
 /**
- * The life of one communicator, from when NCCL has made it: what it may be asked for in which state, the calls that run
- * on another thread, and every way to its end. `owner` is the object that a program holds.
+ * The life of one communicator after its creation: its states, its calls on other threads, and all ways to its end.
+ * `owner` is the program's object.
  */
 export class CommunicatorLifecycle {
   readonly native: NativeCommunicator
   readonly live: LiveCommunicator
   readonly watchdog: Watchdog
-  /** For messages. */
+  /** Name for messages. */
   readonly name: string
   readonly #owner: object
-  /** Those that share the resources of this one. */
+  /** Communicators that share the resources of this one. */
   readonly #sharing = new Set<CommunicatorLifecycle>()
   #parent: CommunicatorLifecycle | undefined
   #state: State = 'open'
   #finalizing: Promise<void> | undefined
   #ending: Promise<void> | undefined
   #aborting: Promise<void> | undefined
-  /** The call of NCCL that frees it, which nothing can stop. */
+  /** The call of NCCL that frees the communicator. It cannot be stopped. */
   #freeing: Promise<unknown> | undefined
-  /** To be done once NCCL has freed it. */
+  /** Work for the time after NCCL has freed the communicator. */
   readonly #afterFree: (() => void)[] = []
   #isFreed = false
-  /** What failed on the way to the end, which goes on all the same. */
+  /** An error during the end of the communicator. The end continues anyway. */
   #problem: { readonly error: unknown } | undefined
 
   constructor(
@@ -85,7 +85,7 @@ export class CommunicatorLifecycle {
       whenFreed: (work) => this.whenFreed(work),
       graphs: { users: 0, unused: () => undefined },
       requireUsable: (operation) => this.requireUsable(operation),
-      // All there from the start: V8 then sees one shape in every communicator.
+      // All entries exist from the start, so that V8 sees one shape for all communicators.
       recent: [undefined, undefined, undefined, undefined],
       children: undefined,
       pending: undefined,
@@ -118,18 +118,18 @@ export class CommunicatorLifecycle {
     return this.#state
   }
 
-  /** Its end, by `destroy` or an abort, that is under way or was. */
+  /** The promise of the communicator's end, by `destroy` or an abort; undefined before. */
   get ending(): Promise<void> | undefined {
     return this.#ending
   }
 
-  /** Has `work` done once NCCL has freed the communicator, and so does nothing for it any more in the background. */
+  /** Runs `work` after NCCL has freed the communicator and no longer works for it in the background. */
   whenFreed(work: () => void): void {
     if (this.#isFreed) work()
     else this.#afterFree.push(work)
   }
 
-  /** `child` shares the resources of this one: it ends first. */
+  /** Registers a child that shares the resources of this communicator and therefore ends first. */
   share(child: CommunicatorLifecycle): void {
     this.#sharing.add(child)
     child.#parent = this
@@ -147,7 +147,7 @@ export class CommunicatorLifecycle {
     if (this.#ending !== undefined) throw this.#refusal(operation)
   }
 
-  /** It is one of the ranks of its communicator that are in this thread, which count it already. */
+  /** Sets the ranks of the communicator in this thread, which already count this one. */
   joinLocalRanks(localRanks: LocalRanks): void {
     localRanks.createdRanks.add(this.live.rank)
     this.live.localRanks = localRanks
@@ -157,8 +157,8 @@ export class CommunicatorLifecycle {
   }
 
   /**
-   * Runs `work` when nothing else runs with this communicator; the promise rejects when it is aborted meanwhile, and
-   * then `drop` gets what comes of the work all the same.
+   * Runs `work` when no other call uses this communicator. The promise rejects when the communicator is aborted
+   * meanwhile; `drop` then receives the late result of the work.
    */
   guarded<T>(
     operation: string,
@@ -171,19 +171,16 @@ export class CommunicatorLifecycle {
     return this.watchdog.guard(operation, options, inItsTurn, drop)
   }
 
-  /** Makes a call of NCCL on another thread and waits until NCCL is done with it. */
+  /** Makes a call of NCCL on another thread and waits until NCCL has finished it. */
   async call(api: string, call: () => void, background: BackgroundWork, settlesFirst = true): Promise<void> {
     if (settlesFirst && !this.native.isBlocking) await settled(this.live, api)
     const [status = 0] = await offThread({ context: this.live.context, background }, call)
     checkNccl(status, api, this.native.handle)
-    // Some functions of NCCL say success although they go on in the background.
+    // Some functions of NCCL return success although they continue in the background.
     if (!this.native.isBlocking || status === ncclResult_t.ncclInProgress) await settled(this.live, api)
   }
 
-  /**
-   * Makes a call in its turn that takes the communicator from one state to another, unless something else has happened
-   * meanwhile.
-   */
+  /** Makes a call, in turn, that changes the communicator's state, unless the state has changed meanwhile. */
   changing(
     operation: string,
     options: CommunicatorWaitOptions | undefined,
@@ -198,13 +195,13 @@ export class CommunicatorLifecycle {
     })
   }
 
-  /** No operation follows; waits for what is under way are going to be rejected by the function returned. */
+  /** Refuses later operations. Returns a function that rejects the pending waits. */
   revoked(operation: string): () => void {
     this.#state = 'revoked'
     return this.watchdog.interrupt(operation)
   }
 
-  /** See `Communicator.finalize`. */
+  /** Implements `Communicator.finalize`. */
   finalize(waitOptions: CommunicatorWaitOptions): Promise<void> {
     if (this.#state !== 'finalized') this.requireUsable('finalize')
     else this.requireAlive('finalize')
@@ -219,11 +216,11 @@ export class CommunicatorLifecycle {
     return this.#finalizing
   }
 
-  /** See `Communicator.destroy`. */
+  /** Implements `Communicator.destroy`. */
   destroy(waitOptions: CommunicatorWaitOptions): Promise<void> {
     const ending = this.#ending
     if (ending !== undefined) {
-      // Whoever comes while it ends waits with limits of its own.
+      // A caller that joins a running end has separate limits for its wait.
       const isLimited = waitOptions.signal !== undefined || waitOptions.timeout !== undefined
       const isOver = this.#isFreed || this.watchdog.failure !== undefined
       return isLimited && !isOver ? this.watchdog.guard('destroy', waitOptions, () => ending) : ending
@@ -233,7 +230,7 @@ export class CommunicatorLifecycle {
     this.#state = 'destroyed'
     forgetLeak(this.#owner)
     this.#ending = this.watchdog.guard('destroy', waitOptions, async (background) => {
-      // A failed finalize() has told its own caller.
+      // A failed finalize() has rejected for its own caller.
       await this.#finalizing?.catch(() => undefined)
       await this.#closeChildren('destroy', background)
       await inTurn([this.live], 'destroy', () => this.#destroyNow(isIdle, background), background)
@@ -241,7 +238,7 @@ export class CommunicatorLifecycle {
     return this.#ending
   }
 
-  /** See `Communicator.abort`. */
+  /** Implements `Communicator.abort`. */
   abort(): Promise<void> {
     if (this.#aborting !== undefined) return this.#aborting
     const hasWork = this.live.lastOperation !== undefined || this.live.pending !== undefined
@@ -250,12 +247,12 @@ export class CommunicatorLifecycle {
     return this.#aborting ?? Promise.resolve()
   }
 
-  /** Whether a graph has captured operations of it, or of a communicator that ends with it. */
+  /** Whether a graph has captured operations of this communicator or of one that ends with it. */
   #isInGraphs(): boolean {
     return this.live.graphs.users > 0 || [...this.#sharing].some((child) => child.#isInGraphs())
   }
 
-  /** NCCL would wait for the end of the graphs, on a thread that nothing can stop. */
+  /** Refuses the end, because NCCL would wait for the graphs' end on a thread that cannot be stopped. */
   #refuseForGraphs(operation: 'finalize' | 'destroy'): Promise<never> {
     const api = `Communicator.${operation}`
     const hint = 'dispose of the graphs that captured its operations, and of their executable graphs, first'
@@ -273,7 +270,10 @@ export class CommunicatorLifecycle {
     return failed ?? new DisposedError({ object: this.name, operation })
   }
 
-  /** What the watchdog sees. While NCCL works for a communicator that is not blocking, whoever waits for that asks. */
+  /**
+   * Status for the watchdog. While NCCL works for a nonblocking communicator, the caller that waits for it polls
+   * instead.
+   */
   #watchedStatus(): number {
     if (this.#freeing !== undefined || this.#aborting !== undefined) return ncclResult_t.ncclSuccess
     if (!this.native.isBlocking && this.live.pending !== undefined) return ncclResult_t.ncclInProgress
@@ -281,9 +281,9 @@ export class CommunicatorLifecycle {
     return asyncStatus(this.native.handle)
   }
 
-  /** What was made with this communicator ends before it does. */
+  /** Ends objects that were created with this communicator before the communicator itself. */
   async #closeChildren(how: 'finalize' | 'destroy', background: BackgroundWork): Promise<void> {
-    // It may hold operations of this communicator.
+    // An open group may contain operations of this communicator.
     await whenNoGroup()
     await whenNothingPending(this.live, background)
     const problems = await releaseChildren(this.live)
@@ -317,8 +317,8 @@ export class CommunicatorLifecycle {
   }
 
   /**
-   * Waits for the work before the communicator is freed: NCCL tells what has failed, and the watchdog can look at it,
-   * only until then.
+   * Waits for the work before the communicator is freed, because NCCL reports errors, and the watchdog works, only
+   * until then.
    */
   async #workEnded(background: BackgroundWork): Promise<void> {
     if (this.native.isBlocking) await this.#deviceIdle(background)
@@ -326,15 +326,15 @@ export class CommunicatorLifecycle {
     try {
       await this.call('ncclCommFinalize', () => void ncclCommFinalize(this.native.handle), background)
     } catch (error) {
-      // A lost communicator is aborted; any other one is freed all the same.
+      // A lost communicator is aborted. Any other communicator is freed anyway.
       if (isFatal(error) || this.watchdog.failure !== undefined) throw error
       this.#problem ??= { error }
     }
   }
 
   /**
-   * Waits until the device has done its work. NCCL would wait itself, but in a call that nothing can end, and a
-   * communicator cannot be aborted beside it.
+   * Waits until the device's work completes. NCCL's own wait would be in a call that cannot be ended, during which the
+   * communicator cannot be aborted.
    */
   async #deviceIdle(background: BackgroundWork): Promise<void> {
     if (this.live.lastOperation === undefined) return
@@ -342,7 +342,7 @@ export class CommunicatorLifecycle {
       await whenContextDone(this.live.context, background, this.watchdog.failing)
     } catch (error) {
       if (this.watchdog.failure !== undefined) throw error
-      // A context that has failed has ended its work: what NCCL makes of it is for NCCL to say.
+      // A failed context has ended its work. NCCL reports its own consequences.
     }
   }
 
@@ -364,7 +364,7 @@ export class CommunicatorLifecycle {
     }
   }
 
-  /** For the watchdog: the communicator ends now. */
+  /** Ends the communicator now, for the watchdog. */
   #abortNow(failure: Failure): Promise<void> {
     this.#state = 'aborted'
     this.live.ended = 'aborted'
@@ -372,13 +372,13 @@ export class CommunicatorLifecycle {
     const aborting = this.#abort(failure)
     this.#aborting = aborting
     this.#ending ??= aborting
-    // The watchdog tells whoever waits.
+    // The watchdog informs the waiting callers.
     aborting.catch(() => undefined)
     return aborting
   }
 
   async #abort(failure: Failure): Promise<void> {
-    // It may hold operations of this communicator.
+    // An open group may contain operations of this communicator.
     await whenNoGroup()
     for (const child of this.#sharing) child.watchdog.fail({ reason: 'parent', cause: failure.cause })
     if (this.#freeing !== undefined) {
@@ -391,7 +391,7 @@ export class CommunicatorLifecycle {
       this.#free('ncclCommAbort', () => void ncclCommAbort(this.native.handle), background)
     const { pending, graphs } = this.live
     if (graphs.users > 0) {
-      // NCCL ends the work at once, and then waits for the end of the graphs.
+      // NCCL ends the work at once and then waits for the graphs' end.
       free().catch((error: unknown) => this.#warnNotAborted(error))
       background.release?.()
       return
@@ -413,12 +413,12 @@ export class CommunicatorLifecycle {
   }
 }
 
-/** Whether the init connects the ranks for operations of all of them. */
+/** Whether the init connects the ranks for operations of all ranks. */
 function initConnects(): boolean {
   return ncclVersion().value < firstWithRuntimeConnect || process.env['NCCL_RUNTIME_CONNECT'] === '0'
 }
 
-/** Whether a promise that never rejects settles within the time an abort has. */
+/** Whether a promise, which never rejects, settles within the time of an abort. */
 async function endsSoon(ended: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<boolean>((resolve) => {

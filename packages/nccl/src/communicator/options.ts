@@ -16,78 +16,82 @@ import type { CommunicatorConfig } from './config.js'
 import type { Joining } from './init.js'
 import { UniqueId } from './uniqueId.js'
 
-/** How communicators are made. */
+/** Options of new communicators. */
 export interface InitOptions {
-  /** How the communicator works; what is left out is NCCL's choice. Needs NCCL 2.14. */
+  /** Configuration; NCCL determines omitted fields. Requires NCCL 2.14. */
   readonly config?: CommunicatorConfig | undefined
   /**
-   * Gives up the init when it fires, and afterwards aborts the communicator, at any time: the `lost` signal of a job
-   * belongs here. For a limit on the init alone there is `timeout`.
+   * Ends the init when it fires, and later aborts the communicator at any time. The `lost` signal of a job belongs
+   * here. For a limit of only the init, use `timeout`.
    */
   readonly signal?: AbortSignal | undefined
-  /** Milliseconds for the init, from 0 to 2^31 - 1. Default: no limit. */
+  /** Limit of the init in milliseconds, from 0 to 2^31 - 1. Default: no limit. */
   readonly timeout?: number | undefined
 }
 
-/** How one rank of a communicator is made. */
+/** Options of one rank of a new communicator. */
 export interface InitRankOptions extends InitOptions {
-  /** Device this rank works on: an object of `@shoal/driver`, anything with the device protocol, or an ordinal. */
+  /** Device of this rank: an object of `@shoal/driver`, any object with the device protocol, or an ordinal. */
   readonly device: DeviceLike | number
-  /** This process's place, from 0 to `worldSize` - 1. Each rank exactly once. */
+  /** Rank of this process, from 0 to `worldSize` - 1. Each rank must exist exactly once. */
   readonly rank: number
   /** Number of ranks. */
   readonly worldSize: number
   /**
-   * The id that one rank made and all of them got. For very many ranks several ids, the same in the same order for all,
-   * made by as many ranks (`ncclCommInitRankScalable`, NCCL 2.23).
+   * The id that one rank created and passed to all others. For very many ranks, several ids from as many ranks, in the
+   * same order on all ranks (`ncclCommInitRankScalable`, NCCL 2.23).
    */
   readonly id: UniqueId | readonly UniqueId[]
 }
 
 /**
- * How one communicator is made from another. `signal` and `timeout` abort both while the call waits for other ranks.
+ * Options for creating a communicator from another one. While the call waits for other ranks, `signal` and `timeout`
+ * abort both.
  */
 export interface DeriveOptions extends CommunicatorWaitOptions {
-  /** Default: that of the communicator it is made from. */
+  /** Configuration of the new communicator. Default: that of the original one. */
   readonly config?: CommunicatorConfig | undefined
 }
 
-/** Which communicator this rank gets in a `split`. */
+/** Options of a `split`, which select this rank's communicator. */
 export interface SplitOptions extends DeriveOptions {
-  /** Ranks with the same color get a communicator together; null: this rank gets none (`NCCL_SPLIT_NOCOLOR`). */
+  /** Ranks of the same color form a communicator. null: this rank gets none (`NCCL_SPLIT_NOCOLOR`). */
   readonly color: number | null
-  /** Orders the ranks of a color; where it is the same the old rank does. Default: the old rank. */
+  /** Orders the ranks of a color; equal keys keep the old order. Default: the old rank. */
   readonly key?: number | undefined
 }
 
-/** Who is left out of a `shrink`. */
+/** Options of a `shrink`. */
 export interface ShrinkOptions extends DeriveOptions {
-  /** Ranks to leave out; they do not call `shrink`. */
+  /** Ranks to exclude. They do not call `shrink`. */
   readonly exclude: Iterable<number>
   /**
-   * Ends what is under way first (`NCCL_SHRINK_ABORT`): for ranks that are lost. Waits for such work reject with
+   * First ends work in flight (`NCCL_SHRINK_ABORT`), for use after a rank is lost. Waits for this work reject with
    * CommunicatorAbortedError, and the old communicator can only be destroyed or aborted. Default: false.
    */
   readonly abort?: boolean | undefined
 }
 
-/** How large a communicator becomes by `grow`. */
+/** Options of a `grow`. */
 export interface GrowOptions extends DeriveOptions {
-  /** Number of ranks afterwards. */
+  /** Number of ranks of the grown communicator. */
   readonly worldSize: number
-  /** On the one rank that made it with `createUniqueId()`; the new ranks have it too, other old ranks do not. */
+  /**
+   * The id, only on the rank that created it with `createUniqueId()`. The new ranks pass it too; other old ranks do
+   * not.
+   */
   readonly id?: UniqueId | undefined
 }
 
-/** How a rank joins a communicator that grows. */
+/** Options of a rank that joins a growing communicator. */
 export interface JoinGrownOptions extends InitOptions {
-  /** Device this rank works on: an object of `@shoal/driver`, anything with the device protocol, or an ordinal. */
+  /** Device of this rank: an object of `@shoal/driver`, any object with the device protocol, or an ordinal. */
   readonly device: DeviceLike | number
-  /** Its place in the grown communicator, after those that were there before. */
+  /** Rank in the grown communicator, after the existing ranks. */
   readonly rank: number
-  /** Number of ranks afterwards. */
+  /** Number of ranks of the grown communicator. */
   readonly worldSize: number
-  /** The id that a rank of the growing communicator made with `createUniqueId()`. */
+  /** The id that a rank of the growing communicator created with `createUniqueId()`. */
   readonly id: UniqueId
 }
 
@@ -105,7 +109,7 @@ export const growKeys: OptionKeys<GrowOptions> = { worldSize: true, id: true, ..
 
 export const largestInt = 0x7fff_ffff
 
-/** Ordinals of devices, each named once. */
+/** Returns the ordinals of checked devices without duplicates. */
 export function requireDevices(devices: unknown, api: string): number[] {
   const ordinals = Array.from(requireList(devices, api, 'devices', 'devices or ordinals'), (device, index) =>
     toDeviceOrdinal(device as DeviceLike | number, api, `devices[${index}]`),
@@ -116,7 +120,7 @@ export function requireDevices(devices: unknown, api: string): number[] {
   throw new RangeError(`${api}: devices must be different ones, not ${twice} twice: NCCL allows one rank per device`)
 }
 
-/** How a rank is to join, checked. */
+/** Checks the options of a joining rank. */
 export function readJoining(options: InitRankOptions, api: string, grows: boolean): Joining {
   requireOptions(options, api, initRankKeys)
   const { rank, worldSize, config, id } = options
@@ -131,7 +135,7 @@ export function requireId(id: unknown, api: string): UniqueId {
   return requireInstance(id, api, 'id', UniqueId as never)
 }
 
-/** One id, or a list of at most one for each rank. */
+/** Checks one id, or a list of at most one id per rank. */
 function requireIds(ids: unknown, worldSize: number, api: string): readonly UniqueId[] {
   if (!isArray(ids)) return [requireId(ids, api)]
   if (ids.length < 1 || ids.length > worldSize) {

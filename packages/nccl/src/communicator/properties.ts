@@ -14,16 +14,17 @@ import { checkNccl } from '../errors.js'
 export type GpuInitiatedNetwork = 'none' | 'proxy' | 'gdaki' | 'gpi'
 
 /**
- * What a communicator is and can do (`ncclCommProperties`). A field that the NCCL in use does not tell is undefined.
+ * Properties and features of a communicator (`ncclCommProperties`). Fields that the loaded NCCL does not report are
+ * undefined.
  */
 export interface CommunicatorProperties {
-  /** Its place among the ranks, from 0. */
+  /** Rank of the communicator, from 0. */
   readonly rank: number
   /** Number of ranks. */
   readonly worldSize: number
-  /** Ordinal of its device. */
+  /** Ordinal of the device. */
   readonly deviceOrdinal: number
-  /** The device in NVML's order, which `CUDA_VISIBLE_DEVICES` does not change. */
+  /** Index of the device in NVML's order, which `CUDA_VISIBLE_DEVICES` does not change. */
   readonly nvmlDeviceIndex: number | undefined
   /** Whether kernels can communicate (`createDeviceCommunicator`). */
   readonly deviceApiSupport: boolean | undefined
@@ -31,23 +32,23 @@ export interface CommunicatorProperties {
   readonly multimemSupport: boolean | undefined
   /** How kernels start transfers to all ranks over the network. */
   readonly ginType: GpuInitiatedNetwork | undefined
-  /** Groups of ranks that reach each other's memory by load and store. */
+  /** Number of groups of ranks that access each other's memory by load and store. */
   readonly lsaTeamCount: number | undefined
-  /** Whether `putSignal` and its like work. */
+  /** Whether `putSignal` and similar operations work. */
   readonly hostRmaSupport: boolean | undefined
-  /** The same for the ranks of a rail: those with the same place on their machines. */
+  /** Like `ginType`, for the ranks of a rail: those with the same position on their machines. */
   readonly railedGinType: GpuInitiatedNetwork | undefined
 }
 
 /** GPU memory of a communicator, in bytes (`ncclCommMemStats`). */
 export interface CommunicatorMemoryStatistics {
-  /** What `suspend()` gives back. */
+  /** Bytes that `suspend()` frees. */
   readonly suspendable: bigint
-  /** Whether it has been given back. */
+  /** Whether these bytes are currently freed. */
   readonly isSuspended: boolean
-  /** What stays for the life of the communicator. */
+  /** Bytes that stay for the life of the communicator. */
   readonly persistent: bigint
-  /** Both together. */
+  /** Sum of both. */
   readonly total: bigint
 }
 

@@ -2,7 +2,7 @@ import { NCCL_REVOKE_DEFAULT, NCCL_SUSPEND_MEM, ncclCommResume, ncclCommRevoke, 
 import { type CommunicatorWaitOptions, requireWait } from '../lifetime/waitOptions.js'
 import type { CommunicatorLifecycle } from './lifecycle.js'
 
-/** See `Communicator.revoke`. */
+/** Implements `Communicator.revoke`. */
 export async function revoke(lifecycle: CommunicatorLifecycle, options?: CommunicatorWaitOptions): Promise<void> {
   lifecycle.requireUsable('revoke')
   const waitOptions = requireWait(options, 'Communicator.revoke')
@@ -17,14 +17,14 @@ export async function revoke(lifecycle: CommunicatorLifecycle, options?: Communi
   }
 }
 
-/** See `Communicator.suspend`. */
+/** Implements `Communicator.suspend`. */
 export async function suspend(lifecycle: CommunicatorLifecycle, options?: CommunicatorWaitOptions): Promise<void> {
   lifecycle.requireUsable('suspend')
   const call = (): void => void ncclCommSuspend(lifecycle.native.handle, NCCL_SUSPEND_MEM)
   await lifecycle.changing('suspend', options, 'ncclCommSuspend', call, 'open', 'suspended')
 }
 
-/** See `Communicator.resume`. */
+/** Implements `Communicator.resume`. */
 export async function resume(lifecycle: CommunicatorLifecycle, options?: CommunicatorWaitOptions): Promise<void> {
   if (lifecycle.state !== 'suspended') lifecycle.requireUsable('resume')
   const call = (): void => void ncclCommResume(lifecycle.native.handle)

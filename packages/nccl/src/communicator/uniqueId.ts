@@ -15,8 +15,8 @@ import type { OwnBytes } from '../ownBytes.js'
 const byteLength = 128
 
 /**
- * The id by which the ranks of one communicator find each other (`ncclUniqueId`): 128 opaque bytes.
- * One rank creates it, every rank gets the same bytes by whatever way the program has.
+ * The id with which the ranks of one communicator find each other (`ncclUniqueId`): 128 opaque bytes. One rank creates
+ * it and sends the same bytes to all other ranks in any way.
  */
 export class UniqueId extends PublicObject {
   /** Number of bytes of an id: 128. */
@@ -40,13 +40,12 @@ export class UniqueId extends PublicObject {
   }
 
   /**
-   * Makes a new id (`ncclGetUniqueId`). This process then listens for the other ranks, so it has to live until they
-   * have all joined, and its address has to be reachable for them (`NCCL_SOCKET_IFNAME`).
+   * Creates a new id (`ncclGetUniqueId`). This process then listens for the other ranks. It must live until all have
+   * joined, and they must be able to reach its address (`NCCL_SOCKET_IFNAME`).
    *
    * @example
    * ```ts
-   * const id = UniqueId.create()
-   * for (const child of children) child.send({ id: id.toString() })
+   * const id = UniqueId.create() for (const child of children) child.send({ id: id.toString() })
    * ```
    *
    * @throws StatusError when NCCL finds no usable network interface.
@@ -57,7 +56,7 @@ export class UniqueId extends PublicObject {
     return new UniqueId(bytes, made)
   }
 
-  /** The id in these 128 bytes; they are copied. @throws TypeError, RangeError for anything else. */
+  /** Creates an id from a copy of 128 bytes. @throws TypeError, RangeError for anything else. */
   static fromBytes(bytes: Uint8Array): UniqueId {
     if (!isInstance(bytes, Uint8Array)) throw wrongType('UniqueId.fromBytes', 'bytes', 'a Uint8Array', bytes)
     if (bytes.byteLength !== byteLength) {
@@ -66,35 +65,33 @@ export class UniqueId extends PublicObject {
     return new UniqueId(Uint8Array.from(bytes), made)
   }
 
-  /**
-   * The id in a base64 string, as `toJSON()` and `toString()` write it. @throws TypeError, RangeError for other text.
-   */
+  /** Parses the base64 text of `toJSON()` and `toString()`. @throws TypeError, RangeError for other text. */
   static fromBase64(text: string): UniqueId {
     if (typeof text !== 'string') throw wrongType('UniqueId.fromBase64', 'text', 'a string', text)
     const bytes = Buffer.from(text, 'base64')
-    // Buffer skips what is not base64, so a damaged text is found by writing the bytes again.
+    // Buffer skips characters that are not base64. Encoding the bytes again finds such text.
     if (bytes.byteLength !== byteLength || bytes.toString('base64') !== text) {
       throw new RangeError(`UniqueId.fromBase64: text must be the base64 form of ${byteLength} bytes`)
     }
     return new UniqueId(Uint8Array.from(bytes), made)
   }
 
-  /** A copy of the 128 bytes. */
+  /** Returns a copy of the 128 bytes. */
   toBytes(): OwnBytes {
     return Uint8Array.from(this.#bytes)
   }
 
-  /** The id as base64: it travels in JSON, in an environment variable or in a message to a child process. */
+  /** Returns the id as base64, for JSON, an environment variable or a message to a child process. */
   override toString(): string {
     return Buffer.from(this.#bytes).toString('base64')
   }
 
-  /** The id as base64, for `JSON.stringify`. */
+  /** Returns the id as base64, for `JSON.stringify`. */
   override toJSON(): string {
     return this.toString()
   }
 
-  /** Whether `other` is an id of the same bytes; false for anything that is no id. */
+  /** Whether `other` is an id with the same bytes. */
   equals(other: unknown): boolean {
     return isInstance(other, UniqueId as never) && Buffer.compare(this.#bytes, (other as UniqueId).#bytes) === 0
   }
@@ -103,7 +100,7 @@ export class UniqueId extends PublicObject {
     return 'UniqueId'
   }
 
-  /** One line with the start of the id. */
+  /** Returns one line with the start of the id. */
   override [inspectKey](): string {
     return inspectLine('UniqueId', { bytes: `${this.toString().slice(0, 16)}…` })
   }

@@ -53,6 +53,12 @@ export function noteRefusal(error: unknown): void {
  * so does a call that NCCL refuses. Of several errors the first is thrown, and each has the next one as its property
  * `suppressed`. An error of ending the group is the last.
  *
+ * @example
+ * ```ts
+ * group(() => { for (const { communicator, buffer } of ranks) communicator.allReduce(buffer, buffer, { stream: null })
+ * })
+ * ```
+ *
  * @throws TypeError if `fn` is asynchronous: NCCL's group belongs to the thread, not to a chain of promises.
  * @throws TypeError if the calls of ranks of one communicator do not match; nothing is started.
  * @throws CommunicatorStateError if NCCL would wait to connect a rank of this thread that is not in the group.

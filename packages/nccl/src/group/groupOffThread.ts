@@ -74,6 +74,12 @@ export function afterCollected(live: LiveCommunicator, work: () => void): boolea
  * before the calls are made is detected, and nothing is started. A signal or a timeout aborts all communicators of the
  * group, because they may wait for a lost rank.
  *
+ * @example
+ * ```ts
+ * await groupOffThread(() => communicator.allReduce(x, x, { stream }), { timeout: 60_000 }) await
+ * communicator.synchronize(stream)
+ * ```
+ *
  * @throws (rejects) CommunicatorAbortedError if a communicator is aborted meanwhile; errors of `fn`; TypeError if the
  * calls of ranks of one communicator do not match; DisposedError if a communicator, buffer or stream was disposed of
  * before its turn; StatusError if NCCL refuses a call or the group. Except after an abort, nothing is started.
