@@ -1,10 +1,11 @@
-/* Calls of the driver, in C. Answers requests on standard input, so that its loops can take turns with others:
+/*
+ * Driver calls from C. Answers requests on standard input, so that its loops can alternate with other programs:
  *
- *   CASE BURSTS CALLS   runs BURSTS bursts of CALLS calls, waiting for the GPU after each; answers with the nanoseconds
- *                       of one call, the waits left out
+ *   CASE BURSTS CALLS   runs BURSTS bursts of CALLS calls and waits for the GPU after each burst; answers with the
+ *                       nanoseconds per call, without the waits
  *
- * Starts with a line `ready CASE …` that lists what can be asked for. Argument: a file of PTX with the kernels empty0
- * and empty4, or - for none. As a shared library it runs the same loops in the process that loads it.
+ * Starts with a line `ready CASE …` that lists the cases. Argument: a PTX file with the kernels empty0 and empty4, or -
+ * for none. Compiled as a shared library, it runs the same loops in the process that loads it.
  */
 #include "common.h"
 
@@ -16,7 +17,7 @@ static CUevent event;
 static CUdeviceptr from, to;
 static CUfunction empty0, empty4;
 
-/* Makes what the loops work with. */
+/* Creates the objects that the loops use. */
 int calls_start(const char* ptx_file) {
   enter_device(0);
   CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -31,7 +32,7 @@ int calls_start(const char* ptx_file) {
   return 0;
 }
 
-/* The nanoseconds of one call. */
+/* Returns the nanoseconds per call. */
 double calls_measure(const char* name, long bursts, long calls) {
   float a = 2;
   int n = COPY_BYTES / 4;

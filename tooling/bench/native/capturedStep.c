@@ -1,11 +1,13 @@
-/* A step of training on some devices, in C: kernels on each and an all-reduce of all, captured in one graph, and queued
- * call by call. Answers requests on standard input, so that its loops can take turns with others:
+/*
+ * A training step on several devices, in C: kernels on each device and an all-reduce over all. The step is captured in
+ * one graph, or queued call by call. Answers requests on standard input, so that its loops can alternate with other
+ * programs:
  *
- *   launch COUNT   launches the graph ten times, COUNT times, and answers with the nanoseconds of one launch
- *   queue COUNT    queues its calls one by one instead
+ *   launch COUNT   launches the graph ten times, COUNT times over; answers with the nanoseconds per launch
+ *   queue COUNT    queues the calls one by one instead
  *
- * The waits for the GPUs are left out. Starts with a line `ready`. Arguments: the file of libnccl, a file of PTX with
- * the kernel empty0, how many devices, how many kernels on each, the floats of the all-reduce.
+ * The waits for the GPUs do not count. Starts with a line `ready`. Arguments: the file of libnccl, a PTX file with the
+ * kernel empty0, the number of devices, the number of kernels per device, and the number of floats in the all-reduce.
  */
 #include "ncclFunctions.h"
 
@@ -34,8 +36,10 @@ static void queue(void) {
   NCCL(nccl.group_end());
 }
 
-/* One graph of all devices: the streams of the others come into the capture behind an event of the first, and go back
- * into it. */
+/*
+ * Captures all devices in one graph. The other devices' streams join the capture through an event of the first stream,
+ * and the first stream waits for them at the end.
+ */
 static CUgraphExec capture(void) {
   CUgraph graph;
   CUgraphExec exec;
@@ -86,7 +90,7 @@ int main(int argc, char** argv) {
     NCCL(nccl.init_rank(&comms[i], devices, id, i));
   }
   NCCL(nccl.group_end());
-  /* Connects the ranks: what that takes cannot be captured. */
+  /* Connects the ranks, because connecting cannot be captured. */
   queue();
   synchronize();
   const CUgraphExec exec = capture();

@@ -1,14 +1,16 @@
-/* Collectives from C: one process for some or all ranks, one device a rank. Answers requests on standard input, so that
- * its loops can take turns with others:
+/*
+ * Collectives from C, with one device per rank and one or more ranks per process. Answers requests on standard input,
+ * so that its loops can alternate with other programs:
  *
  *   OPERATION BYTES ITERATIONS WARMUPS
  *
- * Queues WARMUPS of the operation and waits for them, then queues ITERATIONS back to back, waits for all streams once,
- * and answers with the microseconds of one. BYTES is the larger side of a rank, as nccl-tests count. A rank alone in
- * its process needs no group; several go into one group each time.
+ * Queues WARMUPS operations and waits for them. Then queues ITERATIONS operations back to back, waits for all streams
+ * once, and answers with the microseconds per operation. BYTES is the larger side of a rank, as in nccl-tests. A single
+ * rank in its process needs no group; several ranks use one group per operation.
  *
- * Arguments: the file of libnccl, the first rank of this process, how many it has, how many there are, the largest
- * message. After the exchange of the id it says `ready VERSION`, and after that `no all-to-all` where NCCL is too old.
+ * Arguments: the file of libnccl, the first rank of this process, its number of ranks, the total number of ranks, and
+ * the largest message. After the exchange of the id it prints `ready VERSION`, followed by `no all-to-all` if NCCL is
+ * too old.
  */
 #include "ncclFunctions.h"
 

@@ -1,4 +1,4 @@
-/* What the programs of the benchmark share: time, contexts, files and answers. */
+/* Shared by the benchmark's programs: time, contexts, files and answers. */
 #ifndef SHOAL_BENCH_COMMON_H
 #define SHOAL_BENCH_COMMON_H
 
@@ -15,7 +15,7 @@ static inline void check_cuda(CUresult status, const char* call) {
 }
 #define CUDA(call) check_cuda(call, #call)
 
-/* Nanoseconds. */
+/* In nanoseconds. */
 static inline double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -27,7 +27,7 @@ static inline void answer(double value) {
   fflush(stdout);
 }
 
-/* The text of a file, which ends with a zero. */
+/* Reads a file as text, terminated by a zero. */
 static inline char* read_file(const char* path) {
   FILE* file = fopen(path, "rb");
   if (file == NULL) fail(path, strerror(errno));
@@ -41,7 +41,7 @@ static inline char* read_file(const char* path) {
   return text;
 }
 
-/* The primary context of the device, current on this thread. */
+/* Makes the device's primary context current on this thread. */
 static inline CUcontext enter_device(int ordinal) {
   CUdevice device;
   CUcontext context;

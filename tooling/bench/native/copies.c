@@ -1,5 +1,7 @@
-/* Copies between page-locked host memory and a device, as a library: the same memory in the same process, since where
- * host memory lies decides how fast it is. Each copy is waited for. */
+/*
+ * Copies between page-locked host memory and a device, as a library. All subjects then use the same memory in the same
+ * process, because the speed depends on the memory's location. Waits after each copy.
+ */
 #include "common.h"
 
 int copy_to_device(CUdeviceptr device, const void* host, size_t bytes, CUstream stream, size_t count,

@@ -1,8 +1,9 @@
-/* What a program waits for, in C: round trips to the device, launches, copies and short calls.
+/*
+ * Operations that a program waits for, in C: round trips to the device, launches, copies and short calls.
  *
- *   CASE COUNT BYTES   does the case COUNT times with so many bytes; answers with the nanoseconds of one
+ *   CASE COUNT BYTES   runs the case COUNT times with this number of bytes; answers with the nanoseconds per run
  *
- * Argument: a file of PTX with the kernels empty0 and addOne, which adds 1 to each of n floats.
+ * Argument: a PTX file with the kernels empty0 and addOne, which adds 1 to each of n floats.
  */
 #include "common.h"
 
@@ -15,7 +16,9 @@ static char *pinned[STREAMS], *ordinary;
 static CUfunction add_one;
 static size_t room;
 
-/* Memory for `bytes`, written once, so that no loop is the first to touch it. All streams have some of the first size.
+/*
+ * Allocates memory for `bytes` and writes to it once, so that no loop pays for the first touch. Each stream gets memory
+ * of the first requested size.
  */
 static void make_room(size_t bytes) {
   if (bytes <= room) return;
@@ -43,7 +46,7 @@ static void queue_trip(int i, char* host, size_t bytes) {
   CUDA(cuMemcpyDtoHAsync(host, device[i], bytes, streams[i]));
 }
 
-/* A trip on a stream of its own, and its end, with the look at its result that the other side has, too. */
+/* The start and the end of a round trip on a stream. The end checks the result, as the JavaScript side does. */
 static void begin_trip(int i, size_t bytes, float* before) {
   *before = *(float*)pinned[i] = ((float*)pinned[i])[bytes / 4 - 1];
   queue_trip(i, pinned[i], bytes);

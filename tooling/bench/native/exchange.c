@@ -1,10 +1,11 @@
-/* Memory on its way to another process, from C: export, send the descriptor over a Unix socket (SCM_RIGHTS), and there
- * import and map it. Answers requests on standard input:
+/*
+ * Memory passed to another process, from C: exports it, sends the descriptor over a Unix socket (SCM_RIGHTS), and
+ * imports and maps it in the other process. Answers requests on standard input:
  *
- *   exchange COUNT   nanoseconds from the export to the answer that the other process has mapped the memory; what it
- * does to release it is not counted
+ *   exchange COUNT   nanoseconds from the export until the other process answers that it has mapped the memory; the
+ *                    release in the other process does not count
  *
- * Starts with a line `ready`. Argument: bytes of the memory.
+ * Starts with a line `ready`. Argument: the size of the memory in bytes.
  */
 #include "mapping.h"
 #include <sys/socket.h>
@@ -31,7 +32,7 @@ static void send_descriptor(int socket, int descriptor) {
   if (sendmsg(socket, &message, 0) != 1) fail("sendmsg", strerror(errno));
 }
 
-/* The next descriptor, or -1 when the other end is closed. */
+/* Returns the next descriptor, or -1 if the other end is closed. */
 static int receive_descriptor(int socket) {
   char byte;
   struct iovec data = {&byte, 1};
@@ -87,7 +88,7 @@ int main(int argc, char** argv) {
   const size_t size = strtoull(argv[1], NULL, 10);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) fail("socketpair", strerror(errno));
-  // Before the driver is started: it does not survive a fork.
+  // Fork before starting the driver, because the driver does not survive a fork.
   const pid_t child = fork();
   if (child < 0) fail("fork", strerror(errno));
   if (child == 0) {

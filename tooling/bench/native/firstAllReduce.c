@@ -1,7 +1,8 @@
-/* One rank from its start to its first all-reduce, from C. Argument: the file of libnccl, the rank, how many there are.
- * After the exchange of the id it answers with one line:
+/*
+ * One rank from its start to its first all-reduce, in C. Arguments: the file of libnccl, the rank, the number of ranks.
+ * After the exchange of the id it prints one line:
  *
- *   ready VERSION INIT FIRST   microseconds of ncclCommInitRank, and of the first all-reduce with the wait for it
+ *   ready VERSION INIT FIRST   microseconds of ncclCommInitRank, and of the first all-reduce including its wait
  */
 #include "ncclFunctions.h"
 

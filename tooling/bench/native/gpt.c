@@ -1,12 +1,13 @@
-/* Steps of a training in C: the kernels, launches and collectives that a file lists, captured in one graph. Answers
- * requests on standard input, so that its loops can take turns with others:
+/*
+ * Training steps in C: the kernels, launches and collectives from a list file, captured in one graph. Answers requests
+ * on standard input, so that its loops can alternate with other programs:
  *
- *   steps COUNT   queues so many steps, waits for their end, and answers with the microseconds of one
+ *   steps COUNT   queues COUNT steps, waits for them, and answers with the microseconds per step
  *   loss          answers with the loss of the last step
  *
- * Arguments: the file of libnccl, the rank, how many there are, the file of the list, a file with the first bytes of
- * the device's memory, one of code. Starts with a line `ready VERSION`, after the exchange of the id. The list has
- * these lines; N counts the arguments:
+ * Arguments: the file of libnccl, the rank, the number of ranks, the list file, a file with the initial content of the
+ * device memory, and a file with the code. Starts with a line `ready VERSION` after the exchange of the id. The list
+ * has these lines; N is the number of arguments:
  *
  *   memory BYTES
  *   loss OFFSET STEP-OFFSET KEPT
@@ -21,7 +22,7 @@ static CUdeviceptr memory;
 static ncclComm_t comm;
 static CUstream stream;
 
-/* Queues what the list says; NULL for the module reads the sizes alone. */
+/* Queues the operations of the list. With NULL for the module, only reads the sizes. */
 static void queue(const char* list, CUmodule module) {
   char word[16], kernel[256], kind;
   unsigned grid[3], block[3];
@@ -85,7 +86,7 @@ int main(int argc, char** argv) {
   if (rank == 0) NCCL(nccl.get_unique_id(&id));
   exchange_id((unsigned char*)id.internal, rank == 0);
   NCCL(nccl.init_rank(&comm, world, id, rank));
-  /* The first one connects the ranks, which cannot be captured. It sums zeros. */
+  /* The first all-reduce connects the ranks, which cannot be captured. It sums zeros. */
   CUdeviceptr zeros;
   CUDA(cuMemAlloc(&zeros, 4));
   CUDA(cuMemsetD8(zeros, 0, 4));

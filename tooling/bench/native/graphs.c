@@ -1,17 +1,18 @@
-/* Graphs, launches with attributes, and many copies in one call, in C. Answers requests on standard input, so that its
- * loops can take turns with others:
+/*
+ * Graphs, launches with attributes, and batched copies, in C. Answers requests on standard input, so that its loops can
+ * alternate with other programs:
  *
- *   CASE COUNT   does the case COUNT times and answers with the nanoseconds of one
+ *   CASE COUNT   runs the case COUNT times and answers with the nanoseconds per run
  *
- *   launch       launches a graph of NODES kernels, ten times in a row; the wait for the GPU is left out
- *   build        makes a graph of NODES kernels, one behind the other, and destroys it
- *   instantiate  makes an executable graph of it, and destroys that
+ *   launch       launches a graph of NODES kernels ten times in a row; the wait for the GPU does not count
+ *   build        builds a graph of NODES kernels in a chain, and destroys it
+ *   instantiate  instantiates the graph, and destroys the executable graph
  *   cluster      launches a kernel in clusters of 2
  *   cooperative  launches a cooperative kernel
  *   struct       launches a kernel with a struct of 64 bytes
  *   copies       queues COPIES copies of 4 KiB in one call
  *
- * Starts with a line `ready CASE …`. Arguments: a file of PTX with the kernels empty0 and empty64, NODES, COPIES.
+ * Starts with a line `ready CASE …`. Arguments: a PTX file with the kernels empty0 and empty64, NODES, COPIES.
  */
 #include "common.h"
 

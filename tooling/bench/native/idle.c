@@ -1,9 +1,10 @@
-/* How idle processors are: runs a fixed loop on each of those given and prints a line for each:
+/*
+ * Finds idle processors: runs a fixed loop on each given processor and prints a line for each:
  *
- *   PROCESSOR MICROSECONDS   the median of some runs of the loop
+ *   PROCESSOR MICROSECONDS   the median of several runs of the loop
  *
- * The loop has many independent chains and so fills the core: it takes longer where another thread is busy on the same
- * core. That may be one of another guest of the host, which shows in no other way.
+ * The loop has many independent chains of instructions, so it fills the core. It takes longer if another thread uses
+ * the same core, even a thread of another guest of the host, which nothing else shows.
  *
  * Arguments: the numbers of the processors.
  */
@@ -18,18 +19,18 @@
 #include <string.h>
 #include <time.h>
 
-/* About 2 ms at 3 GHz, four instructions at a time. */
+/* About 2 ms at 3 GHz and four instructions per cycle. */
 #define ITERATIONS 1400000
 #define RUNS 5
 
-/* Microseconds. */
+/* In microseconds. */
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
 }
 
-/* Hides the register from the compiler, so that each step is done, as one instruction. */
+/* Hides the register from the compiler, so that each step is executed as one instruction. */
 #define DONE(x) __asm__ volatile("" : "+r"(x))
 #define STEP(x) \
   do {          \
@@ -77,7 +78,7 @@ int main(int argc, char** argv) {
     if (*argv[i] == '\0' || *end != '\0' || processor < 0 || processor >= CPU_SETSIZE)
       return fprintf(stderr, "no processor: '%s'\n", argv[i]), 2;
     bind_to((int)processor);
-    /* Not timed: a processor that slept is slow at first. */
+    /* An untimed run first, because a processor is slow after sleeping. */
     run();
     double times[RUNS];
     for (int j = 0; j < RUNS; ++j) times[j] = run();

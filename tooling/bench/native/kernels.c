@@ -1,9 +1,10 @@
-/* Loops that kernels of the software device are measured against. Answers requests on standard input, so that its loops
- * can take turns:
+/*
+ * Reference loops for kernels of the software device. Answers requests on standard input, so that its loops can
+ * alternate with other programs:
  *
- *   cycles COUNT     nanoseconds of a processor cycle, by additions that wait for each other
- *   axpy COUNT       so many elements: microseconds
- *   multiply N       a product of N x N matrices by three plain loops: microseconds
+ *   cycles COUNT     nanoseconds per processor cycle, measured by dependent additions
+ *   axpy COUNT       microseconds for COUNT elements
+ *   multiply N       microseconds for a product of N x N matrices with three plain loops
  *
  * Starts with a line `ready`.
  */
@@ -25,7 +26,7 @@ static float* numbers(size_t count) {
   return made;
 }
 
-/* Not one the compiler sees through. */
+/* Not inlined, so that the compiler cannot remove the work. */
 static __attribute__((noinline)) void axpy(float a, const float* x, float* y, long n) {
   for (long i = 0; i < n; ++i) y[i] += a * x[i];
 }
@@ -45,7 +46,7 @@ static double cycles(long count) {
   const double start = now();
   for (long i = 0; i < count; i += 16) {
     for (int j = 0; j < 16; ++j) {
-      __asm__ volatile("" : "+r"(value)); /* else the additions become one */
+      __asm__ volatile("" : "+r"(value)); /* prevents the compiler from merging the additions */
       value = (value + 3) ^ 1;
     }
   }

@@ -1,6 +1,7 @@
-/* What programs share that load a library by its path: errors, and tables of functions.
+/*
+ * Shared by programs that load a library by its path: errors, and tables of functions.
  *
- * A table is a macro that lists X(name, symbol, result, (parameters)); MEMBER makes it the members of a struct.
+ * A table is a macro that lists X(name, symbol, result, (parameters)). MEMBER turns it into the members of a struct.
  */
 #ifndef SHOAL_LIBRARY_H
 #define SHOAL_LIBRARY_H

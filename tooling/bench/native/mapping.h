@@ -1,4 +1,4 @@
-/* What the programs about mapped memory share. They use device 0. */
+/* Shared by the programs for mapped memory. They use device 0. */
 #include "common.h"
 
 static inline CUmemAllocationProp properties(CUmemAllocationHandleType handle_types) {

@@ -1,14 +1,15 @@
-/* Mapped memory from C. Answers requests on standard input, so that its loops can take turns with others:
+/*
+ * Mapped memory from C. Answers requests on standard input, so that its loops can alternate with other programs:
  *
- *   map COUNT         create, map, set access, wait for the context, unmap, release; nanoseconds of one
+ *   map COUNT         create, map, set access, wait for the context, unmap, release; nanoseconds per cycle
  *   mapWithoutWait    the same without the wait, for programs that know that the memory is idle
- *   grow COUNT        reserve the largest size and grow to it step by step; nanoseconds of one growth
- *   release COUNT     wait, unmap the steps, free the addresses; nanoseconds of one
- *   growByCopy COUNT  grow by allocating anew and copying, as a program without mapping does
- *   ranges COUNT      reserve, create, map, export, and release everything, COUNT times; nanoseconds of one
- *   resident, free, descriptors    bytes of this process, free bytes of the device, open descriptors
+ *   grow COUNT        reserve the largest size and grow to it step by step; nanoseconds per growth
+ *   release COUNT     wait, unmap the steps, free the addresses; nanoseconds per release
+ *   growByCopy COUNT  grow by allocating new memory and copying, as a program without mapping does
+ *   ranges COUNT      reserve, create, map, export, and release everything, COUNT times; nanoseconds per range
+ *   resident, free, descriptors    resident bytes of this process, free bytes of the device, open descriptors
  *
- * Starts with a line `ready`. Arguments: bytes of one mapping, bytes of a step, number of steps.
+ * Starts with a line `ready`. Arguments: the bytes of one mapping, the bytes of a step, the number of steps.
  */
 #include "mapping.h"
 #include <dirent.h>
@@ -100,7 +101,7 @@ static double resident(void) {
 static double descriptors(void) {
   DIR* folder = opendir("/proc/self/fd");
   if (folder == NULL) fail("/proc/self/fd", strerror(errno));
-  // Without `.`, `..` and the folder itself.
+  // Does not count `.`, `..` and the descriptor of the folder itself.
   long count = -3;
   while (readdir(folder) != NULL) ++count;
   closedir(folder);

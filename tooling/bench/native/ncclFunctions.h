@@ -1,4 +1,4 @@
-/* The types and functions of NCCL that the programs use, so that no nccl.h has to be found. */
+/* The types and functions of NCCL that the programs use, so that no nccl.h is required. */
 #ifndef SHOAL_BENCH_NCCL_FUNCTIONS_H
 #define SHOAL_BENCH_NCCL_FUNCTIONS_H
 

@@ -1,5 +1,7 @@
-/* A driver that does nothing: what is left of a call of the package is what stands between the method and the function.
- * One device, one context, handles and memory that nobody looks into. The loops make the same calls from C. */
+/*
+ * A driver that does nothing. The remaining time of a call is the package's own, between the method and the function.
+ * It has one device, one context, handles, and memory that nothing reads. The loops make the same calls from C.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -47,7 +49,7 @@ API int cuModuleGetFunction(void** function, void* module, const char* name) {
   const int place = strcmp(name, "empty0") == 0 ? 56 : strcmp(name, "empty64") == 0 ? 60 : 48;
   return *function = handles + place, sink = (u64)module + (u64)name, 0;
 }
-/* Four parameters: f32, two addresses, i32; but empty0 has none, and empty64 one of 64 bytes. */
+/* Four parameters: f32, two addresses, i32. Exceptions: empty0 has none, and empty64 has one of 64 bytes. */
 API int cuFuncGetParamInfo(void* function, size_t index, size_t* offset, size_t* size) {
   static const size_t offsets[] = {0, 8, 16, 24}, sizes[] = {4, 8, 8, 4};
   if (function == handles + 60) return *offset = 0, *size = 64, index > 0;
@@ -60,7 +62,7 @@ API int cuFuncGetAttribute(int* value, int attribute, void* function) {
 API int cuCtxSynchronize(void) { return 0; }
 API int cuStreamSynchronize(void* stream) { return sink = (u64)stream, 0; }
 
-/* What is measured. */
+/* The measured functions. */
 API int cuStreamQuery(void* stream) { return sink = (u64)stream, 0; }
 API int cuEventQuery(void* event) { return sink = (u64)event, 0; }
 API int cuEventRecord(void* event, void* stream) { return sink = (u64)event + (u64)stream, 0; }
@@ -118,7 +120,7 @@ API int cuGraphInstantiateWithParams(void** exec, void* graph, void* parameters)
 API int cuGraphExecDestroy(void* exec) { return sink = (u64)exec, 0; }
 API int cuGraphLaunch(void* exec, void* stream) { return sink = (u64)exec + (u64)stream, 0; }
 
-/* Names of later versions of a function end in _v2, and its callers ask without. */
+/* Later versions of a function have the suffix _v2, which callers do not pass. */
 API int cuGetProcAddress_v2(const char* symbol, void** address, int version, u64 flags, int* status) {
   static void* self;
   char later[128];
@@ -138,7 +140,7 @@ static double now(void) {
   return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-/* Each writes the nanoseconds that n turns take. The compiler cannot see through the pointers. */
+/* Each loop writes the nanoseconds that n iterations take. The compiler cannot see through the pointers. */
 #define LOOP2(name, first, second, calls)              \
   API int loop_##name(size_t n, double* nanoseconds) { \
     static __typeof__(&first) volatile f = first;      \
@@ -169,7 +171,7 @@ LOOP(graph, cuGraphLaunch, f(handles + 24, stream))
 static Config config = {8, 1, 1, 32, 1, 1, 0, handles + 16, handles, 1};
 LOOP(cluster, cuLaunchKernelEx, f(&config, event, (void**)handles, NULL))
 
-/* A thousand nodes, one behind the other, with the parameters that each call gets anew. */
+/* Adds `nodes` nodes in a chain. Each call gets its parameters anew. */
 static void build(__typeof__(&cuGraphAddNode) add, size_t nodes) {
   void *graph, *last = NULL;
   cuGraphCreate(&graph, 0);

@@ -1,7 +1,8 @@
-/* Compilations by NVRTC, in C. Answers requests on standard input, so that its loops can take turns with others:
+/*
+ * NVRTC compilations in C. Answers requests on standard input, so that its loops can alternate with other programs:
  *
- *   first COUNT   compiles so many sources, each for the first time, and answers with the microseconds of one: until
- * code and log are there
+ *   first COUNT   compiles COUNT sources, each for the first time; answers with the microseconds per source, until code
+ *                 and log are available
  *
  * Arguments: the file of libnvrtc, the source, the architecture. Starts with a line `ready`.
  */
@@ -52,7 +53,7 @@ int main(int argc, char** argv) {
   snprintf(architecture, sizeof architecture, "--gpu-architecture=%s", argv[3]);
   printf("ready\n");
   fflush(stdout);
-  /* Beside a GPU NVRTC keeps what it compiled on disk, for all processes: nobody else compiles these. */
+  /* On GPU machines, NVRTC caches its results on disk for all processes. No other program compiles these sources. */
   long count, done = 1000 * 1000;
   while (scanf(" first %ld", &count) == 1) {
     const double start = now();

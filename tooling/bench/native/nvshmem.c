@@ -1,9 +1,10 @@
-/* One PE of NVSHMEM, from C. Answers requests on standard input, so that its loops can take turns with others:
+/*
+ * One PE of NVSHMEM, in C. Answers requests on standard input, so that its loops can alternate with other programs:
  *
  *   CASE BYTES ITERATIONS WARMUPS
  *
- * and answers with the microseconds of one. What has a peer works on the next PE; PE 0 alone is asked for those, all
- * are asked for barriers.
+ * Answers with the microseconds per operation. Operations with a peer use the next PE; only PE 0 gets these requests.
+ * All PEs get the requests for barriers.
  *
  *   put, get                   on a stream, back to back, one wait at the end
  *   put-latency, get-latency   on a stream, with a wait after each
@@ -13,7 +14,7 @@
  *   barrier, sync              the blocking calls
  *   barrier-on-stream          back to back, one wait at the end
  *
- * Arguments: the file of libnvshmem_host, this PE, how many there are, the largest message.
+ * Arguments: the file of libnvshmem_host, this PE, the number of PEs, the largest message.
  */
 #include "nvshmemStart.h"
 #include "ranks.h"

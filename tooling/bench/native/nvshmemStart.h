@@ -1,4 +1,4 @@
-/* The structs by which NVSHMEM 3 is started with an id, so that no nvshmem.h has to be found. */
+/* The structs to start NVSHMEM 3 with an id, so that no nvshmem.h is required. */
 #ifndef SHOAL_BENCH_NVSHMEM_START_H
 #define SHOAL_BENCH_NVSHMEM_START_H
 
@@ -21,7 +21,7 @@ struct init_attributes {
 };
 _Static_assert(sizeof(struct unique_id) == 128, "unique id");
 _Static_assert(sizeof(struct init_attributes) == 144, "attributes");
-/* Each begins with its version: the revision above, the size below. */
+/* Each struct starts with its version: the revision in the upper half, the size in the lower half. */
 #define VERSION(type) ((1 << 16) + (int)sizeof(type))
 enum { INIT_WITH_UNIQUE_ID = 1 << 3 };
 

@@ -1,5 +1,7 @@
-/* What the programs with one process a rank share: they connect by an id that the first of them prints and all are
- * sent. */
+/*
+ * Shared by the programs with one process per rank. They connect by an id that the first rank prints and all ranks
+ * receive.
+ */
 #ifndef SHOAL_BENCH_RANKS_H
 #define SHOAL_BENCH_RANKS_H
 
@@ -8,7 +10,7 @@
 #define MOST_DEVICES 64
 #define ID_BYTES 128
 
-/* Prints `id HEX` (the first rank) or `waiting` (the others), waits for `start HEX` and reads the id from it. */
+/* Prints `id HEX` (first rank) or `waiting` (other ranks), waits for `start HEX`, and reads the id from it. */
 static void exchange_id(unsigned char* id, int is_first) {
   if (is_first) {
     printf("id ");

@@ -1,5 +1,7 @@
-/* Functions that do nothing, with the signatures of a call without arguments, of a copy and of a kernel launch, and the
- * loops that call them from C through a pointer the compiler cannot see through. */
+/*
+ * Functions that do nothing, with the signatures of a call without arguments, a copy and a kernel launch; and loops
+ * that call them from C through a pointer that the compiler cannot see through.
+ */
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +28,7 @@ KEEP int stub11(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_
   return 0;
 }
 
-/* What the arguments added up to in the last call: shows that all of them arrived. */
+/* The sum of the last call's arguments, which shows that all of them arrived. */
 KEEP uint64_t stub_sum(void) { return sink; }
 
 static int (*volatile call0)(void) = stub0;
@@ -40,7 +42,7 @@ static double now(void) {
   return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-/* Each writes the nanoseconds that n calls took. */
+/* Each loop writes the nanoseconds that n calls took. */
 KEEP int loop0(size_t n, double* nanoseconds) {
   const double start = now();
   for (size_t i = 0; i < n; ++i) call0();

@@ -1,12 +1,12 @@
 """The same calls through the Python bindings.
 
-Answers requests on standard input, so that its loops can take turns with others:
+Answers requests on standard input, so that its loops can alternate with other programs:
 
-    LIBRARY CASE BURSTS CALLS    nanoseconds of one call, in BURSTS bursts of CALLS calls each; the waits for the GPU
-                                 after each burst are left out
+    LIBRARY CASE BURSTS CALLS    nanoseconds per call, in BURSTS bursts of CALLS calls each; the waits for the GPU
+                                 after each burst do not count
 
-Starts with a line of JSON: for each library its version and cases, or why it is not there.
-Argument: a file of PTX with the kernels empty0 and empty4; with addOne in it, there are round trips, too.
+Starts with a line of JSON: for each library its version and cases, or the reason why it is missing.
+Argument: a PTX file with the kernels empty0 and empty4. If it has addOne, too, there are round trips.
 """
 
 import ctypes

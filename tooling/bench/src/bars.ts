@@ -1,23 +1,23 @@
 import { number } from '@shoal/cli/bench'
 import { type Row, ratioBetween } from './turns.js'
 
-/** A figure and the limit that it is to keep. */
+/** A figure and its limit. */
 export interface Bar {
   readonly what: string
   readonly value: number
   readonly limit: number
   readonly unit: string
-  /** Which side of the limit is right. */
+  /** The allowed side of the limit. */
   readonly side: 'at most' | 'at least'
   readonly met: boolean
   /**
-   * The same figure of a second copy of the program in C, from the same rounds: how much the machine makes of equals.
-   * It does not count for `met`.
+   * The same figure for a second copy of the C program, from the same rounds: the noise floor of the machine. Does not
+   * affect `met`.
    */
   readonly ofCAgain?: number
 }
 
-/** A figure, and that of C against itself where it was measured. */
+/** A figure, and the figure of C against itself if it was measured. */
 export interface Figure {
   readonly value: number
   readonly ofCAgain?: number
@@ -37,14 +37,14 @@ function figureOf(figure: number | Figure): Figure {
   return typeof figure === 'number' ? { value: figure } : figure
 }
 
-/** The greatest ratio to C of `rows`, in time, of Shoal or of another subject; no bar where there are no rows. */
+/** A bar for the greatest time ratio to C in `rows`, for Shoal or another subject. Empty if there are no rows. */
 export function slowest(what: string, rows: readonly Row[], limit: number, subject = 'shoal'): Bar[] {
   const greatest = (name: string): number => Math.max(...rows.map((row) => ratioBetween(row, name, 'C')))
   if (rows.length === 0) return []
   return [atMost(what, { value: greatest(subject), ofCAgain: greatest('C again') }, limit)]
 }
 
-/** The least ratio to C of `rows`, in bandwidth; no bar where there are no rows. */
+/** A bar for the smallest bandwidth ratio to C in `rows`. Empty if there are no rows. */
 export function leastBandwidth(what: string, rows: readonly Row[], limit: number): Bar[] {
   const least = (name: string): number => Math.min(...rows.map((row) => ratioBetween(row, 'C', name)))
   if (rows.length === 0) return []

@@ -8,14 +8,14 @@ import type { Outcome, RunOptions } from './options.js'
 import { SubjectProcess } from './subjectProcess.js'
 import { type Case, compiled, printRows, subjectIn, takeTurns } from './turns.js'
 
-/** Kernels of a step. */
+/** The number of kernels in a step. */
 export const kernelCount = 20
-/** Elements of its all-reduce. */
+/** The number of elements in its all-reduce. */
 export const floats = 256 * 1024
 const mostDevices = 2
 
 /**
- * What a thread pays to start a step of training on two devices: kernels and an all-reduce, captured in a graph or call
+ * The host time to start a training step on two devices: kernels and an all-reduce, captured in a graph or queued call
  * by call.
  */
 export async function benchCapturedStep(options: RunOptions): Promise<Outcome> {

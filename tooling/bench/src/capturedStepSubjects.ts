@@ -14,7 +14,7 @@ interface Rank {
   readonly communicator: Communicator
 }
 
-/** What `startNodeSubjects` asks for, of so many devices. */
+/** The subjects for `startNodeSubjects`, for this number of devices. */
 export async function makeSubjects([count = '']: readonly string[]): Promise<readonly Subject[]> {
   const devices = [...Device.all()].slice(0, Number(count))
   const [first] = devices as [Device]
@@ -33,7 +33,7 @@ export async function makeSubjects([count = '']: readonly string[]): Promise<rea
     for (const { stream } of ranks) stream.synchronizeSync()
   }
   const queue = stepOf(ranks)
-  // Connects the ranks: what that takes cannot be captured.
+  // Connects the ranks, because connecting cannot be captured.
   queue()
   wait()
   const graph = capture(ranks, queue)
@@ -69,7 +69,10 @@ function stepOf(ranks: readonly Rank[]): () => void {
   }
 }
 
-/** One graph of all devices: the other streams come into the capture behind the first, and go back into it. */
+/**
+ * Captures all devices in one graph. The other streams join the capture of the first stream and are joined back into
+ * it.
+ */
 function capture(ranks: readonly Rank[], queue: () => void): Graph {
   const [{ stream: first }] = ranks as [Rank]
   return Graph.capture(first, () => {

@@ -25,7 +25,7 @@ export function writeTemporary(name: string, text: string): string {
   return file
 }
 
-/** Builds `native/<source>` with the C compiler (`CC`, else gcc) unless that was done, and returns the file it made. */
+/** Builds `native/<source>` once with the C compiler (`CC`, otherwise gcc). Returns the built file. */
 export function compile(source: string, options: readonly string[] = []): string {
   const compiler = process.env['CC'] || 'gcc'
   const file = join(temporaryFolder(), source.replace(/\.c$/, ''))
@@ -43,14 +43,14 @@ export function compile(source: string, options: readonly string[] = []): string
   return file
 }
 
-/** The same with cuda.h and the driver that Shoal has loaded. */
+/** Like {@link compile}, with cuda.h and the driver that Shoal has loaded. */
 export function compileWithCuda(source: string, options: readonly string[] = []): string {
   const libcuda = libraryPath('cuda')
   const include = `-I${cudaIncludeFolder()}`
   return compile(source, [include, libcuda, `-Wl,-rpath,${dirname(libcuda)}`, '-ldl', ...options])
 }
 
-/** The folder with cuda.h. */
+/** The folder that contains cuda.h. */
 function cudaIncludeFolder(): string {
   const folders = [process.env['CUDA_HOME'], process.env['CUDA_PATH'], '/usr/local/cuda', '/usr/local/cuda-13.0']
   for (const home of folders) {

@@ -23,7 +23,7 @@ export function devicesFor(options: RunOptions): Device[] {
   return devices
 }
 
-/** What all results say about the devices. */
+/** Information about the devices in all results. */
 export function aboutDevices(devices: readonly Device[], options: RunOptions) {
   return {
     devices: devices.map((device) => device.name),

@@ -6,14 +6,14 @@ import { type Delay, measureDelay, sleep } from './eventLoopRanks/delay.js'
 import type { Outcome, RunOptions } from './options.js'
 
 interface Round extends Delay {
-  /** How long queueing the work took, before the wait. */
+  /** The time to queue the work, before the wait. */
   readonly queueing: number
 }
 
-/** Delay of the event loop while a stream with about a second of work is awaited. */
+/** The event loop's delay while a stream with about a second of work is awaited. */
 export async function benchEventLoop(options: RunOptions): Promise<Outcome> {
   const [device] = devicesFor(options) as [Device]
-  // Large enough on a GPU that a second of copies fits its launch queue: a full queue would block the caller.
+  // Large enough that a second of copies fits a GPU's launch queue. A full queue would block the caller.
   const elements = options.device === 'sim' ? 2 ** 22 : Math.min(2 ** 30, Math.floor(device.totalMemory / 32))
   const stream = device.createStream({ nonBlocking: true })
   const from = DeviceBuffer.zeros(device, 'f32', elements)

@@ -30,10 +30,10 @@ const titles: Readonly<Record<string, string>> = {
   current: 'cuCtxGetCurrent',
 }
 
-/** Times of calls of the driver. */
+/** Times of driver calls. */
 export interface CallFigures {
   readonly rows: readonly Row[]
-  /** The subjects, in the order of the columns. */
+  /** The subjects, in column order. */
   readonly names: readonly string[]
   readonly python: PythonLibraries
 }
@@ -49,14 +49,14 @@ export async function benchGpu(options: RunOptions): Promise<Outcome> {
   return { results: { ...details, cases: rows }, bars: device.isSoftware ? [] : callBars(rows) }
 }
 
-/** What a call may cost beside C. */
+/** The limits for the cost of a call compared with C. */
 export function callBars(rows: readonly Row[]): Bar[] {
   const rowOf = (test: string): Row | undefined => rows.find((row) => row.case === test)
   const launches = [
     ['driver', '4-argument launch through the driver package', 1.05],
     ['prepared', 'the same, prepared', 1.02],
   ] as const
-  // A pair of calls counts as two.
+  // A pair of calls counts twice.
   const short = { fill: 1, record: 1, query: 1, pool: 2 }
   return [
     ...launches.flatMap(([name, what, limit]) => {
@@ -71,7 +71,7 @@ export function callBars(rows: readonly Row[]): Bar[] {
   ]
 }
 
-/** Measures some of the cases; on the software device without launches and without Python. */
+/** Measures some of the cases. On the software device, skips launches and Python. */
 export async function measureCalls(
   device: Device,
   options: RunOptions,
@@ -99,7 +99,7 @@ export async function measureCalls(
   return { rows, names: subjects.map(({ name }) => name), python: python?.libraries ?? {} }
 }
 
-/** Prints the rows, and what Python cannot do of them. */
+/** Prints the rows, and the cases that Python cannot run. */
 export function printCalls({ rows, names, python }: CallFigures): void {
   printRows(rows, names)
   printMissing(

@@ -25,11 +25,11 @@ import { putCString, putSize } from '@shoal/ffi/calls'
 import { compileWithCuda } from './compile.js'
 import { type Subject, subjectOf } from './turns.js'
 
-/** What `startNodeSubjects` asks for. */
+/** The subjects for `startNodeSubjects`. */
 export function makeSubjects([ptxFile = '-']: readonly string[]): readonly Subject[] {
   const device = Device.get(0)
   const calls = makeDriverCalls(device)
-  // The context is current on the thread, as it is in the C program.
+  // The context is current on the thread, as in the C program.
   const inside = (loop: Loop, bursts: number): number =>
     device.primaryContext.run(() => timeOfCall(calls.stream, loop, bursts))
   return [
@@ -37,13 +37,14 @@ export function makeSubjects([ptxFile = '-']: readonly string[]): readonly Subje
     subjectOf('raw', rawLoops(calls), inside),
     subjectOf('driver', calls.loops, inside),
     subjectOf('prepared', calls.prepared, inside),
-    // No context is current on the thread: each call makes that of its objects current and restores it.
+    // No context is current on the thread. Each call makes its objects' context current and restores the previous one.
     subjectOf('switching', calls.loops, (loop, bursts) => timeOfCall(calls.stream, loop, bursts)),
   ]
 }
 
 /**
- * The loops of the program in C, in this process: they tell what of the time is the process's, and what the way into C.
+ * The loops of the C program in this process. They separate the influence of the process from the cost of the way into
+ * C.
  */
 function loopsInC(ptxFile: string): Subject {
   const library = driverWithLoops()
@@ -88,7 +89,7 @@ function must(status: CUresult): void {
   if (status !== 0) throw new Error(`a call of the CUDA driver failed with ${status}`)
 }
 
-/** The loops of `makeDriverCalls` through the raw package, on the same objects. */
+/** The loops of `makeDriverCalls` through the raw package, with the same objects. */
 function rawLoops({ stream: { handle: stream }, event: { handle: event }, from, to, kernels }: DriverCalls) {
   const [source, target] = [from.address as CUdeviceptr, to.address as CUdeviceptr]
   const allocated = NativeMemory.allocate(8)
@@ -118,7 +119,7 @@ function rawLoops({ stream: { handle: stream }, event: { handle: event }, from, 
   }
   if (kernels === undefined) return loops
   const [f0, f4] = [kernels.empty0.handle, kernels.empty4.handle]
-  // Four values of 8 bytes each, and the four addresses of them that C calls kernelParams.
+  // Four values of 8 bytes each, and their four addresses, which C calls kernelParams.
   const block = NativeMemory.allocate(64)
   block.f32[0] = 2
   block.u64[1] = source

@@ -7,9 +7,9 @@ import type { Outcome, RunOptions } from './options.js'
 import { SubjectProcess } from './subjectProcess.js'
 import { type Case, compiled, printRows, ratioBetween, subjectIn, takeTurns } from './turns.js'
 
-/** The kernels of a graph. */
+/** The number of kernels in a graph. */
 export const nodeCount = 1000
-/** The copies of a batch. */
+/** The number of copies in a batch. */
 export const copyCount = 1000
 
 export const kernels = `.version 6.4
@@ -29,7 +29,7 @@ const titles: Readonly<Record<string, string>> = {
   object: 'the same, encoded from an object each time',
   copies: `cuMemcpyBatchAsync, ${copyCount} × 4 KiB`,
 }
-/** How much of C's time each may take. */
+/** The maximum time ratio to C for each case. */
 const limits: Readonly<Record<string, number>> = {
   launch: 1.01,
   build: 2,
@@ -40,19 +40,19 @@ const limits: Readonly<Record<string, number>> = {
 }
 
 /**
- * Graphs, launches with attributes and structs, and many copies at once: in C, through the driver package, and through
- * the bound C function alone, whose arguments lie ready.
+ * Graphs, launches with attributes and structs, and batched copies: in C, through the driver package, and through the
+ * bound C function with prepared arguments.
  */
 export async function benchGraphs(options: RunOptions): Promise<Outcome> {
   const [device] = devicesFor(options) as [Device]
   const program = compileWithCuda('graphs.c')
   const ptxFile = writeTemporary('graphs.ptx', kernels)
-  // The same once more shows how much two that are the same differ.
+  // A second copy of the C program shows the noise floor.
   const inC = await Promise.all(
     ['C', 'C again'].map(async (name) => {
       const words = [ptxFile, String(nodeCount), String(copyCount)]
       const [process, readyLine] = await SubjectProcess.start(name, program, words)
-      // In C a struct is bytes anyway.
+      // In C, a struct is always bytes, so `object` uses the same case.
       const cases = [...readyLine.split(' ').slice(1), 'object']
       const requestFor = (test: string, count: number) => `${test === 'object' ? 'struct' : test} ${count}`
       return { process, subject: subjectIn(process, name, cases, requestFor) }

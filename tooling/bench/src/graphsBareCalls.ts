@@ -11,26 +11,23 @@ import type { GraphExec } from '@shoal/driver/graph'
 import { NativeMemory } from '@shoal/ffi'
 import { type NativeCall, slots32 } from '@shoal/ffi/calls'
 
-/**
- * A call of the driver that is repeated with the arguments that it had: nothing but the way from JavaScript into C and
- * back.
- */
+/** A driver call that is repeated with the same arguments, to measure only the way from JavaScript into C and back. */
 export interface BareCall {
-  /** Puts its arguments where C reads them. Those of other calls take their place. */
+  /** Puts the arguments where C reads them. Other calls overwrite them. */
   readonly arm: () => void
   readonly call: NativeCall
 }
 
-// Those of CUlaunchAttributeID.
+// From CUlaunchAttributeID.
 const cooperativeId = 2
 const clusterId = 4
 
-/** The call `first` leaves its arguments where C reads them. */
+/** Calls `first` once, which leaves its arguments where C reads them. */
 function bareCall(first: () => number, call: NativeCall): BareCall {
   check(first())
   const words = slots32.slice()
   const arm = (): void => {
-    // It has the memory that the words point to.
+    // `first` keeps the memory alive that the words point to.
     void first
     slots32.set(words)
   }

@@ -6,10 +6,10 @@ import { isTrial, type Subject, subjectOf } from './turns.js'
 
 const copyBytes = 4096
 const burst = 100
-/** A graph of so many kernels keeps the device busy for long. */
+/** Launches per burst. A graph of {@link nodeCount} kernels keeps the device busy for a long time. */
 const graphBurst = 10
 
-/** 64 bytes, as a kernel takes them by value. */
+/** A struct of 64 bytes that a kernel takes by value. */
 export const structOf64 = defineStruct('Block', {
   scale: 'f64',
   offset: ['i32', 4],
@@ -19,14 +19,14 @@ export const structOf64 = defineStruct('Block', {
 })
 
 interface Measured {
-  /** Called ahead of each loop, and not counted. */
+  /** Called before each loop, without being timed. */
   readonly arm?: () => void
   readonly loop: () => unknown
-  /** Calls in one loop. */
+  /** The number of calls in one loop. */
   readonly calls: number
 }
 
-/** A graph of {@link nodeCount} kernels, one behind the other. */
+/** A graph of {@link nodeCount} kernels in a chain. */
 export function buildGraph(device: Device, kernel: Kernel<readonly []>): Graph {
   const graph = Graph.create(device)
   const config = { grid: 1, block: 32 }
@@ -43,7 +43,7 @@ function oneNode(device: Device): GraphExec {
   return graph.instantiate()
 }
 
-/** What `startNodeSubjects` asks for, for so many rounds. */
+/** The subjects for `startNodeSubjects`, for this number of rounds. */
 export function makeSubjects([rounds = '']: readonly string[]): readonly Subject[] {
   const device = Device.get(0)
   const stream = device.createStream({ nonBlocking: true })
@@ -55,8 +55,8 @@ export function makeSubjects([rounds = '']: readonly string[]): readonly Subject
   exec.upload(stream)
   let launched = oneNode(device)
   const launch = (): void => launched.launch(stream)
-  // A program that launches graphs has long had that compiled, for which V8 takes thousands of calls. A large graph
-  // keeps the device too long for so many.
+  // Warm up, as in a program that launches graphs often: V8 compiles the code after thousands of calls. Uses a small
+  // graph, because a large one would keep the device busy too long.
   const warmUps = isTrial(Number(rounds)) ? 1 : 200
   for (let turn = 0; turn < warmUps; turn += 1) {
     for (let call = 0; call < burst; call += 1) launch()

@@ -2,7 +2,7 @@ import type { NativeLibrary } from '@shoal/ffi'
 import { putPointer, putSize } from '@shoal/ffi/calls'
 
 /**
- * A loop of a library in this process, `int NAME(size_t n, double *nanoseconds)`: gives the nanoseconds of one turn.
+ * Binds a loop in C in this process, `int NAME(size_t n, double *nanoseconds)`. Returns the nanoseconds per iteration.
  */
 export function loopInC(library: NativeLibrary, name: string): (count: number) => number {
   const call = library.bind(name, 0, 2)

@@ -54,7 +54,7 @@ environment
 
 type Command = (options: RunOptions) => Promise<Outcome>
 
-// Loaded one by one, so that none needs the libraries of another.
+// Each is loaded on demand, so that no command needs the libraries of another.
 const commands: { readonly [name: string]: () => Promise<Command> } = {
   stub: async () => (await import('./stub.js')).benchStub,
   'short-calls': async () => (await import('./shortCalls.js')).benchShortCalls,
@@ -102,7 +102,7 @@ async function main(): Promise<number> {
   if (load === undefined) throw new UsageError(`unknown command ${name}`)
   if (rest.length > 0) throw new UsageError(`unexpected ${rest.join(' ')}`)
   const device = oneOf(values.device, '--device', ['gpu', 'sim'])
-  // Before any package looks at it.
+  // Set before any package reads it.
   if (device === 'sim') {
     process.env['SHOAL_DEVICE'] = 'sim'
     if (values.devices !== undefined) process.env['SHOAL_SIM_DEVICES'] = values.devices
@@ -138,7 +138,7 @@ async function main(): Promise<number> {
   return values.check === true && bars.some((bar) => !bar.met) ? 1 : 0
 }
 
-/** The options of a process that does a part of it. */
+/** The options for a process that runs a part of the benchmark. */
 function wordsOf({
   json,
   processes,

@@ -49,23 +49,24 @@ interface Lateness {
   readonly name: string
   readonly awaits: number
   readonly ticks: number
-  /** Milliseconds that the timer came late. */
+  /** Milliseconds by which the timer was late. */
   readonly percentile99: number
   readonly longest: number
   /**
-   * Milliseconds of processor time that the thread took too long for a timer, 99th percentile: without what other
-   * programs took.
+   * The same in processor time of the thread, 99th percentile, in milliseconds. Excludes time that other programs used.
    */
   readonly ofProcessor: number
 }
 
 interface Ending {
   readonly name: string
-  /** Milliseconds of the longest dispose() of its objects, the median of several. */
+  /** Milliseconds of the slowest dispose() among its objects, as the median of several sets. */
   readonly took: number
 }
 
-/** A timer beside loops of awaits, and dispose() of every kind of object while a kernel runs on another stream. */
+/**
+ * Measures a timer during loops of awaits, and dispose() of every kind of object while a kernel runs on another stream.
+ */
 export async function benchNeverBlocks(options: RunOptions): Promise<Outcome> {
   const [device] = devicesFor(options) as [Device]
   const alone = await latenessBeside(
@@ -137,7 +138,7 @@ async function latenessBeside(name: string, call: () => PromiseLike<unknown>): P
   const timer = setInterval(note, timerEvery)
   let awaits = 0
   for (const end = performance.now() + loopFor; performance.now() < end; awaits += 1) await call()
-  // A loop that kept the timer away until now counts.
+  // Also counts a delay that lasts until the end of the loop.
   note()
   clearInterval(timer)
   const [percentile99, ofProcessor] = [percentile(late, 0.99), percentile(lateOfProcessor, 0.99)]
@@ -149,14 +150,14 @@ function percentile(values: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
 }
 
-/** Milliseconds that the main thread has had a processor. */
+/** Milliseconds of processor time that the main thread has used. */
 function processorTime(): number {
   return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ', 1)[0]) / 1e6
 }
 
 type Made = readonly { dispose(): void }[]
 
-/** What each makes, the owner last. */
+/** Creates the objects of each kind, the owner last. */
 function kinds(device: Device): { readonly [name: string]: () => Made } {
   const unit = allocationGranularity(device)
   const image = { width: 64, height: 64, format: 'f32' } as const
@@ -206,7 +207,7 @@ async function endBesideKernel(device: Device): Promise<Ending[]> {
   const stream = device.createStream({ nonBlocking: true })
   const spin = module.kernel('spin', ['u64'])
   const all: [string, readonly Made[]][] = []
-  // The code of each dispose() has run before, as in any program that lives for a while.
+  // Run each dispose() first, so that V8 has compiled it, as in a long-running program.
   for (let round = 0; round < 20; round += 1)
     for (const make of Object.values(kinds(device))) for (const one of make()) one.dispose()
   await sleep(50)
@@ -224,7 +225,7 @@ async function endBesideKernel(device: Device): Promise<Ending[]> {
     })
     return { name, took: percentile(longest, 0.5) }
   })
-  // One that had waited for it would have found the others free.
+  // If a dispose() had waited for the kernel, the later ones would have been fast.
   if (stream.query()) throw new Error(`the kernel of ${busyFor} ms ended before everything was disposed of`)
   await stream.synchronize()
   stream.dispose()

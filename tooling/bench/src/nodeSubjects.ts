@@ -4,16 +4,16 @@ import type { Subject } from './turns.js'
 
 const child = fileURLToPath(new URL('nodeSubjectsChild.js', import.meta.url))
 
-/** What a module of subjects exports as `makeSubjects`, which is called in a process of its own. */
+/** The type of `makeSubjects`, which a subject module exports. It is called in a separate process. */
 export type MakeSubjects = (words: readonly string[]) => readonly Subject[] | Promise<readonly Subject[]>
 
-/** What a subject tells of itself. */
+/** A subject's description of itself. */
 export type Told = Pick<Subject, 'name' | 'cases'>
 
 /**
- * Starts subjects in a process of their own, as the programs in C have one. The process that asks starts all others and
- * reads what they answer: in it the same calls take up to a third longer, those of the driver alone, too.
- * @param module exports {@link MakeSubjects}
+ * Starts subjects in a separate process, like the C programs. The process that sends the requests also starts all other
+ * processes and reads their answers, which makes calls in it up to a third slower, even plain driver calls.
+ * @param module a module that exports {@link MakeSubjects}
  */
 export async function startNodeSubjects(
   module: URL,

@@ -1,4 +1,4 @@
-// Subjects in Node, in a process of their own: MODULE WORD …
+// Runs subjects in a separate Node process: MODULE WORD …
 import type { MakeSubjects, Told } from './nodeSubjects.js'
 import { answerRequests } from './processes/serve.js'
 
@@ -12,5 +12,5 @@ await answerRequests(JSON.stringify(told), (words) => {
   if (subject === undefined) throw new Error(`there is no ${name} among ${told.map((one) => one.name).join(', ')}`)
   return subject.measure(test, count)
 })
-// What was made ends with the process.
+// All objects end with the process.
 process.exit()

@@ -2,35 +2,35 @@ import { UsageError } from '@shoal/cli/bench'
 import type { Bar } from './bars.js'
 
 export interface RunOptions {
-  /** `gpu` refuses to run without one; `sim` tries the code on the software device. */
+  /** `gpu` requires a GPU; `sim` tests the code on the software device. */
   readonly device: 'gpu' | 'sim'
   readonly rounds: number
-  /** Number of devices, one a rank, for `nccl`, `nvshmem` and `ranks`; all of them when left out. */
+  /** Number of devices, one per rank, for `nccl`, `nvshmem` and `ranks`; defaults to all. */
   readonly devices: number | undefined
-  /** Whether Python's bindings are measured, where they are installed. */
+  /** Whether to measure Python's bindings, if they are installed. */
   readonly python: boolean
-  /** Folder with the specs for `sys`; that of tooling/bindgen when left out. */
+  /** Folder with the specs for `sys`; defaults to that of tooling/bindgen. */
   readonly specFolder: string | undefined
   /** The largest message of `nccl` and `nvshmem`, in bytes. */
   readonly maximumBytes: number
-  /** Which operations of `nccl` and `nvshmem`; all of them when left out. */
+  /** The operations of `nccl` and `nvshmem` to measure; defaults to all. */
   readonly only: readonly string[] | undefined
-  /** Seconds that the other rank of `event-loop-ranks` is late. */
+  /** Seconds by which the other rank of `event-loop-ranks` is late. */
   readonly waitSeconds: number
 }
 
-/** What a benchmark returns for the JSON file. */
+/** The result of a benchmark, for the JSON file. */
 export interface Outcome {
   readonly results: unknown
   readonly bars: readonly Bar[]
 }
 
-/** What `--only` asks for. @throws UsageError for a word that is not known */
+/** The groups that `--only` selects. @throws UsageError for an unknown word */
 export function onlyOf<T extends string>(only: readonly string[] | undefined, known: readonly T[]): readonly T[] {
   const unknown = only?.find((word) => !(known as readonly string[]).includes(word))
   if (unknown !== undefined) throw new UsageError(`--only ${unknown}: there are ${known.join(', ')}`)
   return known.filter((word) => only === undefined || only.includes(word))
 }
 
-/** There is no device to measure on. */
+/** Thrown if there is no device to measure. */
 export class NoDeviceError extends Error {}

@@ -9,12 +9,12 @@ import { median } from './statistics.js'
 import { joinPasses, printRows, type Row } from './turns.js'
 
 /**
- * Runs a command of this program in `processes` processes, one after the other, and joins what they found. A process
- * stays on the processor on which it began, and one whose other half a neighbour uses is half as slow again for all of
- * its rounds: of one process on each side the luckier wins.
+ * Runs a command of this program in `processes` processes, one after the other, and joins their results. A process
+ * stays on its first processor. If another guest uses the other half of that core, the process is half as slow again in
+ * all its rounds, so with a single process per side the luckier side would win.
  *
  * @param words the command and its options, without `--json` and `--processes`
- * @throws Error when a process fails
+ * @throws Error if a process fails
  */
 export function repeatInProcesses(words: readonly string[], processes: number): Outcome {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-bench-'))
@@ -42,8 +42,9 @@ export function repeatInProcesses(words: readonly string[], processes: number): 
 }
 
 /**
- * The rounds of all of them, and of each bar the median. What is no table is that of the first.
- * @throws Error where one of them measured less than the first
+ * Joins the rounds of all processes, and takes the median of each bar. Results outside of tables come from the first
+ * process.
+ * @throws Error if a process has measured less than the first
  */
 export function joinOutcomes(outcomes: readonly Outcome[]): Outcome {
   const [{ results, bars }] = outcomes as readonly [Outcome]
@@ -54,14 +55,14 @@ export function joinOutcomes(outcomes: readonly Outcome[]): Outcome {
   }
 }
 
-/** @throws UsageError for a command that measures something else */
+/** @throws UsageError for a command without a table of cases */
 function casesOf({ results }: Outcome): readonly Row[] {
   const cases = Array.isArray(results) ? results : (results as { readonly cases?: unknown }).cases
   if (!Array.isArray(cases)) throw new UsageError('--processes: this command has no table of cases')
   return cases as readonly Row[]
 }
 
-/** A ratio is the median of those of the processes: two rounds of different ones are no pair. */
+/** A ratio is the median of the processes' ratios, because rounds of different processes are not pairs. */
 function joinCases(passes: readonly (readonly Row[])[]): readonly Row[] {
   const rows = joinPasses(passes).map((row) => {
     const ratioOf = (name: string): number => median(passes.map((pass) => ratioIn(pass, row.case, name)))

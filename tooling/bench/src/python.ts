@@ -3,7 +3,7 @@ import { callsPerBurst } from '@shoal/cli/bench'
 import { SubjectProcess } from './subjectProcess.js'
 import { type Subject, subjectIn } from './turns.js'
 
-/** A Python library: what it can measure, or why it is not there. */
+/** A Python library: the cases that it supports, or the reason why it is missing. */
 type PythonLibrary =
   | { readonly version: string; readonly cases: readonly string[]; readonly refused: Readonly<Record<string, string>> }
   | { readonly missing: string }
@@ -16,7 +16,7 @@ export interface Python {
   close(): void
 }
 
-/** Starts python/bindings.py with the kernels in `ptxFile`. Where that fails, the reason is in `libraries`. */
+/** Starts python/bindings.py with the kernels in `ptxFile`. On failure, `libraries` contains the reason. */
 export async function startPython(ptxFile: string): Promise<Python> {
   const script = fileURLToPath(new URL('../python/bindings.py', import.meta.url))
   const command = process.env['PYTHON'] || 'python3'
@@ -33,7 +33,7 @@ export async function startPython(ptxFile: string): Promise<Python> {
   }
 }
 
-/** Prints which Python libraries are missing, and which of the cases the others refuse. */
+/** Prints the missing Python libraries, and the cases that the others do not support. */
 export function printMissing(libraries: PythonLibraries, cases: readonly string[]): void {
   for (const [name, library] of Object.entries(libraries)) {
     if ('missing' in library) {

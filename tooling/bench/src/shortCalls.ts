@@ -12,7 +12,7 @@ import { type Case, compiled, printRows, subjectOf, takeTurns } from './turns.js
 
 const callsPerLoop = 50_000
 const loopsPerRound = 5
-/** What may stand between a method and its function, in nanoseconds. */
+/** The maximum time between a method and its driver function, in nanoseconds. */
 const mostAbove = 80
 const barred: readonly string[] = [
   'query',
@@ -26,7 +26,7 @@ const barred: readonly string[] = [
   'prepared',
   'graph',
 ]
-/** The same for a node of a graph that is built by hand. */
+/** The same limit for a node of a graph that is built by hand. */
 const mostAboveNode = 230
 
 const titles = {
@@ -51,17 +51,19 @@ const titles = {
 } as const
 type Test = keyof typeof titles
 
-/** Which loop in C makes the same calls. */
+/** The loop in C that makes the same calls. */
 const inC: Readonly<Record<Test, string>> = {
   ...(Object.fromEntries(Object.keys(titles).map((name) => [name, name])) as Record<Test, string>),
   cached: 'pool',
   prepared: 'launch',
   struct: 'launch',
 }
-/** Calls of the driver that one turn of a loop makes. */
+/** The number of driver calls in one iteration of a loop. */
 const callsOf: Partial<Record<Test, number>> = { up: 2, down: 2, pool: 2, build: nodeCount }
 
-/** Methods of the driver package on a driver that does nothing: what stands between the method and the function. */
+/**
+ * Methods of the driver package on a driver that does nothing: measures the time between the method and the function.
+ */
 export async function benchShortCalls({ rounds }: RunOptions): Promise<Outcome> {
   delete process.env['SHOAL_DEVICE']
   driver.setPath(compile('noop.c', ['-shared', '-fPIC', '-ldl']))
@@ -87,7 +89,7 @@ export async function benchShortCalls({ rounds }: RunOptions): Promise<Outcome> 
 
 function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dispose: () => void } {
   const { primaryContext } = device
-  // As in the loops in C.
+  // As in the C loops.
   primaryContext.setCurrent()
   const stream = device.createStream({ nonBlocking: true })
   const event = device.createEvent()
@@ -127,7 +129,7 @@ function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dis
     build: () => buildGraph(device, empty0).dispose(),
   }
   const repeated = (call: () => unknown): Loop =>
-    // A loop of its own for each, so that V8 puts the call into it.
+    // Each call has its own loop, so that V8 inlines it.
     new Function('call', 'return (count) => { for (let i = 0; i < count; i += 1) call() }')(call)
   const loops = Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, repeated(call)]))
   const dispose = (): void => {
@@ -136,7 +138,7 @@ function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dis
   return { loops: loops as Record<Test, Loop>, dispose }
 }
 
-/** Each returns the nanoseconds of one turn. */
+/** Each returns the nanoseconds per iteration. */
 function cLoops(): Readonly<Record<Test, (count: number) => number>> {
   return Object.fromEntries(
     Object.entries(inC).map(([test, name]) => [test, loopInC(driver, `loop_${name}`)]),

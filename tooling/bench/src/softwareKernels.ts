@@ -12,7 +12,7 @@ import { takeRounds } from './turns.js'
 
 const head = '.version 8.0\n.target sm_75\n.address_size 64\n'
 
-/** Instructions of one turn of the loop of {@link arithmetic}, and turns. */
+/** The number of instructions in one iteration of {@link arithmetic}'s loop, and the number of iterations. */
 const [instructionsPerTurn, turns] = [19, 20_000]
 const arithmetic = `${head}
 .visible .entry arithmetic(.param .u64 out)
@@ -73,7 +73,7 @@ done:
 }
 `
 
-/** A module of some 5,000 lines: the kernel above, under many names. */
+/** A module of some 5,000 lines: the kernel above, repeated under many names. */
 function longModule(): string {
   const body = arithmetic.slice(head.length)
   const kernels = Math.round(5000 / body.split('\n').length)
@@ -82,7 +82,10 @@ function longModule(): string {
   )
 }
 
-/** Kernels of the software device: instructions a cycle, processors, loops in C, the load of a module. */
+/**
+ * Kernels of the software device: instructions per cycle, scaling over processors, comparison with C loops, module
+ * loading.
+ */
 export async function benchSoftwareKernels({ device: kind, rounds }: RunOptions): Promise<Outcome> {
   if (kind !== 'sim') throw new NoDeviceError('kernels measures the software device: --device sim')
   const device = Device.get(0)
@@ -104,7 +107,7 @@ export async function benchSoftwareKernels({ device: kind, rounds }: RunOptions)
   const update = updates.kernel('axpy', ['f32', 'ptr', 'ptr', 'u32'])
   const multiply = products.kernel('multiplyTiled', ['ptr', 'ptr', 'ptr', 'i32', 'i32', 'i32'])
   const processors = availableParallelism()
-  // Few blocks are carried out by one thread of the host, however long they take.
+  // A launch with few threads runs on one host thread, whatever its duration.
   const blocks = 16 * processors
   const text = longModule()
   const [c] = await SubjectProcess.start('kernels.c', compile('kernels.c'), [])

@@ -1,4 +1,4 @@
-/** The middle value; the mean of the two middle ones of an even number of values. */
+/** The middle value; for an even number of values, the mean of the two middle ones. */
 export function median(values: readonly number[]): number {
   if (values.length === 0) return Number.NaN
   const sorted = [...values].sort((a, b) => a - b)
@@ -8,9 +8,9 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * The median over each two rounds after one another of the geometric mean of their ratios: machines drift from round to
- * round, ratios less so. In one of the two rounds each subject goes first: memory that another process gave back just
- * before is a quarter dearer.
+ * For each two successive rounds, takes the geometric mean of their ratios; returns the median of these means. Machines
+ * drift from round to round, but ratios drift less. In one of the two rounds each subject runs first, because memory
+ * that another process has just freed is a quarter more expensive.
  */
 export function medianRatio(ours: readonly number[], theirs: readonly number[]): number {
   return overPairs(
@@ -21,7 +21,7 @@ export function medianRatio(ours: readonly number[], theirs: readonly number[]):
   )
 }
 
-/** The same of their differences, with the mean of two. */
+/** The same for differences, with the arithmetic mean of two. */
 export function medianDifference(ours: readonly number[], theirs: readonly number[]): number {
   return overPairs(
     ours,

@@ -28,7 +28,7 @@ const stub = defineLibrary({
   hint: 'It is built by the benchmark itself.',
 })
 
-// As bindgen writes functions.
+// In the style of bindgen's output.
 
 let stub0_: NativeCall | undefined
 function stub0(): number {
@@ -72,7 +72,7 @@ function stub11(
   return (stub11_ ??= stub.bind('stub11', 0, 11))()
 }
 
-/** The same call with the arguments written straight to the block, as the driver package launches kernels. */
+/** The same call with the arguments written directly to the block, as the driver package does in kernel launches. */
 function block11(
   f: bigint,
   gridX: number,
@@ -104,7 +104,7 @@ const first = 0x7f0000001000n
 const second = 0x7f0000002000n
 const stream = 0x55550000n
 
-/** The sums of all arguments. */
+/** The sum of all arguments of each call. */
 const sums = { stub4: first + second + 1024n + stream, stub11: first + 28n + stream + second } as const
 
 const titles = {
@@ -115,7 +115,7 @@ const titles = {
 } as const
 type Test = keyof typeof titles
 
-/** Calls of a library whose functions do nothing: what is left is the cost of the call itself. */
+/** Calls of a library whose functions do nothing, to measure the cost of the call itself. */
 export async function benchStub(options: RunOptions): Promise<Outcome> {
   const path = compile('stub.c', ['-shared', '-fPIC'])
   stub.setPath(path)
@@ -143,7 +143,7 @@ export async function benchStub(options: RunOptions): Promise<Outcome> {
 
 let stubSum: (() => bigint) | undefined
 
-/** Throws unless all calls succeeded and the stub saw all arguments of the last one. */
+/** Throws unless all calls succeeded and the stub received all arguments of the last call. */
 function requireDone(failures: number, sum: bigint | undefined): void {
   if (failures !== 0) throw new Error(`${failures} calls of the stub failed`)
   stubSum ??= stub.bindBig('stub_sum', 0, 0, 'u64')
@@ -176,7 +176,7 @@ const shoalLoops: Readonly<Record<Test, Loop>> = {
 async function koffiLoops(path: string): Promise<Readonly<Record<Test, Loop>>> {
   const { default: koffi } = await import('koffi')
   const library = koffi.load(path)
-  // Handles as 64-bit integers, so that koffi takes the same bigints.
+  // Handles are 64-bit integers, so that koffi gets the same bigints.
   const koffi0 = library.func('int stub0()')
   const koffi4 = library.func('int stub4(uint64_t d, uint64_t s, size_t n, uint64_t q)')
   const koffi11 = library.func(
@@ -203,7 +203,7 @@ async function koffiLoops(path: string): Promise<Readonly<Record<Test, Loop>>> {
   }
 }
 
-/** Loops that run in C, in this process; each returns the nanoseconds of one call. */
+/** Loops that run in C, in this process. Each returns the nanoseconds per call. */
 function cLoops(): Readonly<Record<Test, (count: number) => number>> {
   return {
     stub0: loopInC(stub, 'loop0'),

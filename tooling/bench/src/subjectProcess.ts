@@ -1,10 +1,10 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
-/** Milliseconds that a program may take to end before it is killed. */
+/** Milliseconds that a program has to end before it is killed. */
 const endTimeout = 10_000
 
-/** A program that measures on request: it reads one line and answers with one. */
+/** A program that measures on request: it reads a line and answers with a line. */
 export class SubjectProcess {
   static readonly #running = new Set<SubjectProcess>()
   readonly #child: ChildProcessWithoutNullStreams
@@ -20,11 +20,11 @@ export class SubjectProcess {
       this.#errors = (this.#errors + text).slice(-4000)
     })
     SubjectProcess.#running.add(this)
-    // That the child has ended is seen by the end of its output; a broken pipe adds nothing.
+    // The end of the output shows that the child has ended, so ignore a broken pipe.
     child.stdin.on('error', () => undefined)
   }
 
-  /** Starts the program and waits for its first line; returns both. */
+  /** Starts the program and waits for its first line. Returns both. */
   static async start(
     name: string,
     command: string,
@@ -44,11 +44,11 @@ export class SubjectProcess {
   }
 
   get pid(): number {
-    // `start` returns only programs that have started.
+    // `start` only returns programs that have started.
     return this.#child.pid as number
   }
 
-  /** Sends a request and returns the figure in the answer. */
+  /** Sends a request and returns the number in the answer. */
   async measure(request: string): Promise<number> {
     const line = await this.request(request)
     const value = Number(line)
@@ -62,7 +62,7 @@ export class SubjectProcess {
     return await this.readLine()
   }
 
-  /** The next line that it prints. */
+  /** Reads the next line of its output. */
   async readLine(): Promise<string> {
     const { value, done } = await this.#lines.next()
     if (done !== true) return value
@@ -70,7 +70,7 @@ export class SubjectProcess {
     throw new Error(`${this.#name} ended (${String(code)}) ${this.#errors.trim()}`.trim())
   }
 
-  /** Stops the program with SIGSTOP: threads of its libraries that poll would slow the others down. */
+  /** Stops the program with SIGSTOP, because polling threads of its libraries would slow down the others. */
   suspend(): void {
     this.#child.kill('SIGSTOP')
   }
@@ -87,7 +87,7 @@ export class SubjectProcess {
     this.resume()
   }
 
-  /** Closes the program's input, at which it ends, and waits until it is gone; returns its exit status. */
+  /** Closes the program's input, which ends it, and waits for its exit. Returns its exit status. */
   async end(): Promise<number | null> {
     SubjectProcess.#running.delete(this)
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return this.#child.exitCode
@@ -100,7 +100,7 @@ export class SubjectProcess {
     return this.#child.exitCode
   }
 
-  /** Kills all that run: one that waits for requests would keep this process from ending. */
+  /** Kills all running programs. A program that waits for requests would keep this process alive. */
   static closeAll(): void {
     for (const subject of SubjectProcess.#running) subject.close()
   }

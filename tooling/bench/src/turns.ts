@@ -4,21 +4,21 @@ import { medianDifference, medianRatio, type Series, series } from './statistics
 /** One side of a comparison. */
 export interface Subject {
   readonly name: string
-  /** The cases that it can measure. */
+  /** The cases that it supports. */
   readonly cases: readonly string[]
-  /** Does the case `count` times and returns the time of one, in the unit of the case. */
+  /** Runs the case `count` times and returns the time per run, in the unit of the case. */
   readonly measure: (test: string, count: number) => number | Promise<number>
 }
 
-/** What is measured. */
+/** A measured case. */
 export interface Case {
   readonly title: string
   readonly unit: string
-  /** How often in one loop. */
+  /** The number of runs in one loop. */
   readonly count: number
-  /** A figure is the best of so many loops. */
+  /** A figure is the best of this number of loops. */
   readonly loops: number
-  /** Figures of each subject in a round; 1 when left out. */
+  /** Figures per subject in a round; default 1. */
   readonly turns?: number
 }
 
@@ -31,7 +31,7 @@ export interface Row {
   readonly ratioToC: Readonly<Record<string, number>>
 }
 
-/** A subject that runs loops in this process; `time` times one. */
+/** A subject that runs loops in this process. `time` times one loop. */
 export function subjectOf<Loop>(
   name: string,
   loops: Readonly<Record<string, Loop>>,
@@ -41,8 +41,7 @@ export function subjectOf<Loop>(
 }
 
 /**
- * A subject in a process of its own, which is sent a request for each loop; it answers in `perUnit` of the unit of the
- * case.
+ * A subject in a separate process, which gets a request for each loop. Its answers are in `perUnit` of the case's unit.
  */
 export function subjectIn(
   program: { measure(request: string): Promise<number> },
@@ -54,23 +53,23 @@ export function subjectIn(
   return { name, cases, measure: async (test, count) => (await program.measure(requestFor(test, count))) / perUnit }
 }
 
-/** The list for even rounds, reversed for odd ones: who goes first changes from round to round. */
+/** The list for even rounds, and its reverse for odd rounds, so that another subject goes first in each round. */
 export function inTurn<T>(list: readonly T[], round: number): readonly T[] {
   return round % 2 === 0 ? list : [...list].reverse()
 }
 
 /**
- * One round shows that all of it runs. Its figures say nothing, so nothing is warmed up for it, and nothing repeated.
+ * A single round only shows that everything runs. Its figures mean nothing, so it has no warm-up and no repetitions.
  */
 export const isTrial = (rounds: number): boolean => rounds === 1
 
-/** Has each run once in every round, after one run that is not counted; returns what each gave. */
+/** Calls each function once per round, after an uncounted first call. Returns their results. */
 export async function takeRounds<T>(
   runs: Readonly<Record<string, () => T | Promise<T>>>,
   rounds: number,
 ): Promise<Record<string, T[]>> {
   const given = Object.fromEntries(Object.keys(runs).map((name): [string, T[]] => [name, []]))
-  // The first of each finds cold caches.
+  // The first call of each finds cold caches.
   if (!isTrial(rounds)) for (const run of Object.values(runs)) await run()
   for (let round = 0; round < rounds; round += 1) {
     for (const [name, run] of inTurn(Object.entries(runs), round)) given[name]?.push(await run())
@@ -80,13 +79,13 @@ export async function takeRounds<T>(
 
 export interface TurnOptions {
   readonly beforeRound?: () => void
-  /** How often each subject does each case first, at most for {@link warmUpMilliseconds}; 1 when left out. */
+  /** The number of warm-up loops per subject and case, within {@link warmUpMilliseconds}; default 1. */
   readonly warmUps?: number
 }
 
 /**
- * Has the subjects take turns in every case that any of them has. A round goes through all cases: what slows the
- * machine down for seconds then spoils a few rounds of each, and no median.
+ * Alternates the subjects in each of their cases. A round goes through all cases. So a disturbance of some seconds
+ * spoils a few rounds of each case, but no median.
  */
 export async function takeTurns(
   cases: Readonly<Record<string, Case>>,
@@ -114,7 +113,7 @@ export async function takeTurns(
   return measured.map(({ test, title, unit, figures }) => rowOf({ case: test, title, unit }, figures))
 }
 
-/** A program that makes a call often has long had it compiled: V8 takes some ten thousand calls to do so. */
+/** In a program that makes a call often, V8 has compiled it, which takes some ten thousand calls. */
 export const compiled = { warmUps: 40 }
 const warmUpMilliseconds = 300
 
@@ -123,7 +122,7 @@ async function warmUp({ measure }: Subject, test: string, count: number, warmUps
   for (let turn = 0; turn === 0 || (turn < warmUps && performance.now() < end); turn += 1) await measure(test, count)
 }
 
-/** One table of what was measured in several passes: the rounds of each row after one another. */
+/** Joins the tables of several passes: the rounds of each row follow one another. */
 export function joinPasses(passes: readonly (readonly Row[])[]): Row[] {
   const [first = []] = passes
   return first.map((row) => {
@@ -154,19 +153,19 @@ async function bestOf({ measure }: Subject, test: string, count: number, loops: 
   return best
 }
 
-/** The ratio of the times of two subjects, round by round; NaN where one of them has none. */
+/** The ratio of two subjects' times, by rounds; NaN if one of them has none. */
 export function ratioBetween(row: Row | undefined, name: string, other: string): number {
   const [ours, theirs] = [row?.subjects[name], row?.subjects[other]]
   return ours === undefined || theirs === undefined ? Number.NaN : medianRatio(ours.rounds, theirs.rounds)
 }
 
-/** By how much the times of one subject are above another's, round by round; NaN where one of them has none. */
+/** The difference between two subjects' times, by rounds; NaN if one of them has none. */
 export function differenceBetween(row: Row | undefined, name: string, other: string): number {
   const [ours, theirs] = [row?.subjects[name], row?.subjects[other]]
   return ours === undefined || theirs === undefined ? Number.NaN : medianDifference(ours.rounds, theirs.rounds)
 }
 
-/** Prints medians, and in brackets the ratio to C. */
+/** Prints medians, with the ratio to C in parentheses. */
 export function printRows(rows: readonly Row[], names: readonly string[]): void {
   const taking = names.filter((name) => rows.some((row) => name in row.subjects))
   const cell = (row: Row, name: string): string => {
@@ -183,7 +182,7 @@ export function printRows(rows: readonly Row[], names: readonly string[]): void 
   )
 }
 
-/** Prints what each subject moves; times of the rows are microseconds. */
+/** Prints the bandwidth of each subject. The times of the rows are in microseconds. */
 export function printBandwidths(rows: readonly Row[], bytesOf: (row: Row) => number, unit = 'GB/s'): void {
   for (const row of rows) {
     const each = Object.entries(row.subjects).map(

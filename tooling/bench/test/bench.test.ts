@@ -63,7 +63,7 @@ test('statistics of samples are correct', () => {
   expect(median([])).toBeNaN()
   // A machine that is three times slower in the second round does not change the ratio.
   expect(medianRatio([2, 6, 2], [1, 3, 1])).toBe(2)
-  // Equals of which the second one in a round is slower.
+  // Equal subjects, of which the second one in each round is slower.
   expect(medianRatio([3, 2, 3, 2, 3], [2, 3, 2, 3, 2])).toBe(1)
   expect(medianRatio([3], [2])).toBe(1.5)
   expect(medianDifference([3, 2, 3, 2, 3], [2, 3, 2, 3, 2])).toBe(0)
@@ -145,7 +145,7 @@ test('stub: has figures for every subject', (context) => {
       expect(middle).toBeGreaterThan(0)
     }
   }
-  // Loose on purpose: the bars themselves are for a quiet machine.
+  // Loose limits on purpose, because the bars themselves require a quiet machine.
   for (const bar of bars.filter(({ what }) => what.includes('through the block'))) expect(bar.value).toBeLessThan(300)
 })
 
@@ -198,7 +198,7 @@ test('sys: binds every function of the raw packages, and has its bars', {
     counts.map((count) => [0, 10, count]),
   )
   expect(imports.everything.bound).toBe(counts.reduce((sum, count) => sum + count, 0))
-  // Times depend on what else the machine does; memory and sizes do not.
+  // Times depend on other work of the machine; memory and sizes do not.
   for (const bar of bars.filter(({ what }) => /resident memory|packed/.test(what)))
     expect(bar).toMatchObject({ met: true })
   expect(bars.filter(({ what }) => what.startsWith('import'))).toHaveLength(4)
@@ -275,7 +275,7 @@ describe('the bench program on the software device', () => {
     expect(bars).toHaveLength(6)
   })
 
-  // One round would be a trial of one loop, which neither times anything nor learns.
+  // Not a single round, which would be a trial that neither times anything nor fills the caches.
   test('measures compile: cold, from both caches, and twenty at once', (context) => {
     needsCompiler(context, false)
     needsNvrtc(context)
@@ -310,7 +310,7 @@ describe('the bench program on the software device', () => {
     }
     expect(cases.map((row) => row.case)).toEqual(['1 ranks', '2 ranks'])
     for (const { subjects } of cases) expect(Object.keys(subjects)).toEqual(['C', 'shoal', 'C again'])
-    // The same kernels on the same numbers: the same bits.
+    // The same kernels on the same numbers must compute the same bits.
     for (const of of Object.values(losses)) expect(new Set(Object.values(of))).toEqual(new Set([of['C']]))
     expect(losses['1']?.['C']).toBeLessThan(Math.log(30))
     expect(bars.map(({ what }) => what)).toEqual([
@@ -345,7 +345,7 @@ describe('the bench program on the software device', () => {
       const sizes = (operation: string) =>
         rows.filter((row) => row.layout === layout && row.operation === operation).map((row) => row.bytes)
       expect(sizes('all-reduce')).toEqual([8, 64, 1024])
-      // An element for each rank is the least that these can move.
+      // These need at least one element per rank.
       for (const operation of ['all-gather', 'reduce-scatter', 'all-to-all'])
         expect(sizes(operation)).toEqual([12, 64, 1024])
     }
@@ -358,7 +358,7 @@ describe('the bench program on the software device', () => {
     }
     expect(bars).toHaveLength(16)
     for (const bar of bars) expect(bar.ofCAgain).toBeGreaterThan(0)
-    // In each pass of each layout, of which there are as many as subjects, at least one for every process, or none.
+    // There are as many passes per layout as subjects. Each has at least one processor per process, or none.
     const processors = results['processors'] as Record<string, number[][]>
     expect(Object.keys(processors)).toEqual(['process', 'processes'])
     for (const [layout, processes] of [
@@ -395,10 +395,10 @@ describe('the bench program on the software device', () => {
       expect(row.ratioToC['shoal']).toBeGreaterThan(0)
     }
     expect(Object.keys(cases.find((row) => row.case === 'barrier 8')?.subjects ?? {})).toContain('awaited')
-    // Of each pass, of which there are as many as subjects.
+    // One per pass; there are as many passes as subjects.
     expect(results['processors']).toHaveLength(5)
     expect(bars).toHaveLength(5)
-    // C against itself, found in the same way.
+    // C against itself, computed in the same way.
     const worst = (pattern: RegExp) =>
       Math.max(...cases.filter((row) => pattern.test(row.case)).map((row) => row.ratioToC['C again'] ?? Number.NaN))
     const patterns = [/^put-latency/, /^get-latency/, /^barrier 8/, /^barrier-on-stream/, /^atomic-/]

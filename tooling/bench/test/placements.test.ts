@@ -16,14 +16,14 @@ import { SubjectProcess } from '../src/subjectProcess.js'
 
 afterAll(() => SubjectProcess.closeAll())
 
-/** The loop takes 11 µs on the idle processors, 17 on all others. */
+/** The loop takes 11 µs on idle processors and 17 µs on all others. */
 function timesWith(idle: readonly number[]): Map<number, number> {
   return new Map(numbersIn('0-63').map((processor) => [processor, idle.includes(processor) ? 11 : 17]))
 }
 
 describe('placements', () => {
   test.for([
-    // The first of those that are the same.
+    // Of equal processors, the first is chosen.
     {
       processes: 2,
       all: '0-31',
@@ -95,12 +95,12 @@ test('idle.c times each given processor', (context) => {
   if (allowed.length === 0) return context.skip('no taskset here')
   const times = measureLoopTimes(allowed)
   expect([...times.keys()]).toEqual(allowed)
-  // So long that nothing of the loop was left out, even on a fast machine.
+  // Long enough to show that the compiler removed nothing of the loop, even on a fast machine.
   for (const time of times.values()) expect(time).toBeGreaterThan(200)
   expect(() => measureLoopTimes([1023])).toThrow('processor 1023')
 })
 
-/** Prints an id, then its process number, then for each line the number of a thread that it has started. */
+/** Prints an id, then its process id, then for each line the number of the thread that it has started. */
 const threading: ProcessCommand = {
   command: process.execPath,
   arguments: [
@@ -151,7 +151,7 @@ describe('a process group with placements', () => {
     expect(processorsOf(pid, String(pid))).toBe(String(mainThread))
     for (const thread of [late, ...others()]) expect(processorsOf(pid, thread)).toBe(String(other))
     await group.end()
-    // No thread is left to bind.
+    // There is no thread left to bind.
     group.resume()
   })
 

@@ -14,7 +14,7 @@ describe('the processors of a process', () => {
     { processes: 1, all: '0-63', expected: ['0-15'] },
     { processes: 2, all: '0-6', expected: undefined },
     { processes: 1, all: '', expected: undefined },
-    // Of a container that has some of the machine's.
+    // A container with some of the machine's processors.
     { processes: 2, all: '4-6,8,32-35', expected: ['4-6,8', '32-35'] },
   ])('$processes on $all', ({ processes, all, expected }) => {
     const allowed = all === '' ? [] : numbersIn(all)
@@ -30,7 +30,7 @@ describe('the processors of a process', () => {
   })
 })
 
-/** Prints an id, then its process number, then how often it has counted. */
+/** Prints an id, then its process id, then its counter. */
 const counting: ProcessCommand = {
   command: process.execPath,
   arguments: [

@@ -5,7 +5,7 @@ import { joinOutcomes } from '../src/processRepeats.js'
 import { series } from '../src/statistics.js'
 import { joinPasses, type Row, ratioBetween, type Subject, takeRounds, takeTurns } from '../src/turns.js'
 
-/** A subject whose answers are those in the list, one after another. */
+/** A subject that answers with the numbers in the list, in order. */
 function subject(name: string, cases: readonly string[], answers: number[], asked: string[]): Subject {
   return {
     name,
@@ -21,7 +21,7 @@ test('subjects alternate in every case, after one uncounted run', async () => {
   const asked: string[] = []
   const about = { unit: 'µs', count: 5, loops: 1 }
   const cases = { a: { ...about, title: 'A' }, b: { ...about, title: 'B' }, none: { ...about, title: 'nobody has it' } }
-  // In the order in which they are asked: both cases, then both cases in each round.
+  // In the order of the requests: both cases for the warm-up, then both cases in each round.
   const c = subject('C', ['a', 'b'], [100, 100, 10, 1, 20, 2], asked)
   const shoal = subject('shoal', ['a'], [100, 20, 30], asked)
   const rows = await takeTurns(cases, [c, shoal], 2)
@@ -110,7 +110,7 @@ test('rounds of several processes are combined by the median of their ratios', (
     },
     bars: [atMost('time', { value: ratio, ofCAgain: ratio / 2 }, 1.2), atLeast('bandwidth', ratio, 1.2, ' GB/s')],
   })
-  // The first one's program in C has a slow processor, the second one's Shoal.
+  // The C program of the first process has a slow processor; in the second process, Shoal has it.
   const joined = joinOutcomes([
     process([20, 20], [11, 11], 0.55),
     process([10], [22], 2.2),

@@ -1,6 +1,7 @@
-// Compilations through @shoal/driver/compile, as native/nvrtc.c in C. child.js serve answers `first COUNT`, `memory
-//   COUNT`, `load COUNT`, `idle` and `together COUNT` child.js once MODULE prints the microseconds of one compilation
-//   that is on disk, or makes it so; MODULE: 1 with its module loaded
+// Compilations through @shoal/driver/compile, the counterpart of native/nvrtc.c:
+// - `child.js serve` answers `first COUNT`, `memory COUNT`, `load COUNT`, `idle` and `together COUNT`.
+// - `child.js once MODULE` prints the microseconds of one compilation that is cached on disk, or puts it there. With
+//   MODULE 1, this includes loading its module.
 import { Device, Module } from '@shoal/driver'
 import { compile, Program } from '@shoal/driver/compile'
 import { supportedArchitectures } from '@shoal/nvrtc'
@@ -9,7 +10,7 @@ import { answerRequests } from '../processes/serve.js'
 import { source } from './source.js'
 
 const device = Device.get(0)
-// The first call of all makes the context.
+// Creates the context, which the first call would otherwise pay for.
 device.createStream().dispose()
 const program = new Program(source)
 let done = 0
@@ -25,7 +26,7 @@ async function withModule(salt: number): Promise<void> {
   module.dispose()
 }
 
-/** What `compile` does without the driver's part, which makes a module of the image. */
+/** `compile` without the part of the driver, which loads a module from the image. */
 function alone(salt: number) {
   const { major, minor } = device.computeCapability
   const newest = supportedArchitectures().findLast((each) => each <= 10 * major + minor) as number

@@ -22,24 +22,24 @@ interface Measured {
 }
 
 /**
- * A kernel of fifty lines compiled for the first time, from the cache on disk and from that of the process; the event
- * loop meanwhile.
+ * The time to compile a kernel of fifty lines: for the first time, from the disk cache, and from the process's cache.
+ * Also measures the event loop in the meantime.
  */
 export async function benchCompile(options: RunOptions): Promise<Outcome> {
   const [device] = devicesFor(options) as [Device]
-  // Compilations in a loop, and programs that are compiled at once.
+  // The number of compilations in a loop, and the number of programs that are compiled at once.
   const [count, together] = options.device === 'sim' ? [1, 3] : [5, 20]
   const { major, minor } = device.computeCapability
   const newest = supportedArchitectures().findLast((each) => each <= 10 * major + minor)
   const architecture = `${device.isSoftware ? 'compute' : 'sm'}_${newest}`
   const nvrtc = libraryPath('nvrtc')
-  // A process that looks for an entry finds what an earlier one left.
+  // A process that looks for a cache entry finds the one of an earlier process.
   const environment = { SHOAL_CACHE_FOLDER: mkdtempSync(join(temporaryFolder(), 'cache-')), SHOAL_NVRTC_LIBRARY: nvrtc }
   const script = fileURLToPath(new URL('child.js', import.meta.url))
   const env = { ...process.env, ...environment }
   const once = (wantsModule: 0 | 1): number =>
     Number(execFileSync(process.execPath, [script, 'once', String(wantsModule)], { env, encoding: 'utf8' }))
-  // NVRTC looks for its builtins by their name alone.
+  // NVRTC looks up its builtins library by name only.
   const words = [nvrtc, source, architecture]
   const beside = { LD_LIBRARY_PATH: dirname(nvrtc) }
   const [c] = await SubjectProcess.start('nvrtc.c', compile('nvrtc.c', ['-ldl']), words, beside)

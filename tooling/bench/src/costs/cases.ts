@@ -3,7 +3,7 @@ import type { Case } from '../turns.js'
 
 export const kibibyte = 1024
 export const mebibyte = 1024 * kibibyte
-/** Of a round trip: what a request of a server may have. */
+/** The size of a round trip, typical for a request to a server. */
 export const tripBytes = 64 * kibibyte
 export const streamsInFlight = 16
 export const threadsOfBlock = 256
@@ -38,15 +38,15 @@ const ways = {
   'down-ordinary': 'ordinary',
 }
 
-/** A case, and the bytes that it moves. */
+/** A case, and the number of bytes that it moves. */
 export interface CostCase extends Case {
   readonly bytes: number
 }
 
-/** What is measured. `most` bounds the copies; the fewer turns, the larger they are. */
+/** The measured cases. `most` limits the size of copies. Larger copies run fewer iterations. */
 export function costCases(most: number, isSoftware: boolean): Readonly<Record<string, CostCase>> {
   const [few, many] = isSoftware ? [2, 20] : [50, 500]
-  // Few enough for the launch queue of a GPU.
+  // Few enough to fit a GPU's launch queue.
   const short = (title: string): CostCase => ({ title, unit: 'µs', count: many, loops: 10, bytes: 0 })
   const trip = (title: string, bytes: number, count: number): CostCase => ({
     title,

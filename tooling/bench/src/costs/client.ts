@@ -1,4 +1,5 @@
-// Started by server.ts: asks the server one request after the other, about 500 a second, and tells how long each took.
+// Started by server.ts. Sends the server one request after the other, about 500 per second, and reports their
+// durations.
 import { Agent, get } from 'node:http'
 import { sleep } from '../eventLoopRanks/delay.js'
 
@@ -28,6 +29,6 @@ process.on('message', (word) => {
   if (word === 'begin') ask()
   else isOver = true
 })
-// V8 has compiled it before it counts.
+// Warm up first, so that V8 has compiled the code.
 for (let i = 0; i < 200; i += 1) await request()
 process.send?.('ready')

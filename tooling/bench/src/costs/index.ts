@@ -24,8 +24,8 @@ import { type Beside, serveBeside } from './server.js'
 const wantedTrips = 1000
 
 /**
- * What a program pays for: what it waits for, awaited and blocking, beside the same in C; and what the event loop does
- * meanwhile.
+ * The costs of operations that a program waits for, awaited and blocking, compared with C; and the event loop's delay
+ * in the meantime.
  */
 export async function benchCosts(options: RunOptions): Promise<Outcome> {
   const [device] = devicesFor(options) as [Device]
@@ -61,7 +61,7 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
       ({ name, cases, measure }): Subject => ({
         name,
         cases: cases.filter((test) => names.includes(test)),
-        // Those answer in nanoseconds, of bursts of a fixed number of calls.
+        // These subjects answer in nanoseconds, for bursts of a fixed number of calls.
         measure: async (test) => (await measure(test, 1)) / 1000,
       }),
     ),
@@ -90,7 +90,7 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
   return { results: { ...details, cases: rows, beside }, bars: costBars(rows, beside) }
 }
 
-/** A server beside round trips, here, as it is about an event loop that has more to do. */
+/** Measures a server during round trips. Runs in this process, because it measures an event loop with other work. */
 async function measureBeside(device: Device, most: number): Promise<Beside> {
   const loops = makeCostLoops(device, most)
   try {
@@ -100,7 +100,7 @@ async function measureBeside(device: Device, most: number): Promise<Beside> {
   }
 }
 
-/** What a program may pay for Shoal. */
+/** The limits for Shoal's costs. */
 export function costBars(rows: readonly Row[], beside: Beside): Bar[] {
   const rowOf = (test: string): Row | undefined => rows.find((row) => row.case === test)
   const ratio = (test: string, name: string, limit: number, what: string): Bar[] => {

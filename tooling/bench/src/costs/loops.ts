@@ -4,35 +4,35 @@ import { kernels, streamsInFlight, threadsOfBlock, tripBytes } from './cases.js'
 
 const tripLength = tripBytes / 4
 
-/** What one stream works with. */
+/** The objects of one stream. */
 interface Lane {
   readonly stream: Stream
   readonly buffer: DeviceBuffer<'f32'>
   readonly pinned: PinnedBuffer<'f32'>
-  /** What each of its trips needs, made once as in C. */
+  /** The objects of its trips, created once, as in C. */
   readonly part: DeviceBuffer<'f32'>
   readonly array: Float32Array
   readonly options: { readonly stream: Stream }
   readonly config: { readonly grid: number; readonly block: number; readonly stream: Stream }
 }
 
-/** The loops of each way to wait, by case and bytes; those that are awaited are promises. */
+/** The loops for each way to wait, by case and size. Loops that await return promises. */
 export interface CostLoops {
   readonly awaited: (test: string, bytes: number) => Loop<Promise<void>> | undefined
   readonly blocking: (test: string, bytes: number) => Loop | undefined
   readonly prepared: (test: string, bytes: number) => Loop<Promise<void>> | undefined
   readonly cached: (test: string) => Loop | undefined
-  /** One round trip on one of the streams, awaited. @throws Error where its result is wrong */
+  /** Awaits one round trip on one of the streams. @throws Error if its result is wrong */
   readonly trip: (lane: number) => Promise<void>
   dispose(): Promise<void>
 }
 
-/** What a program does and waits for, through the driver package. `most` is the largest copy. */
+/** The operations that a program waits for, through the driver package. `most` is the size of the largest copy. */
 export function makeCostLoops(device: Device, most: number): CostLoops {
   const module = Module.loadSync(device, kernels)
   const empty = module.kernel('empty0', [])
   const addOne = module.kernel('addOne', ['ptr', 'u32'])
-  // Loops of their own, as V8 puts a call into a loop that makes no other.
+  // Each short call has its own loop, because V8 inlines a call only into a loop with a single kind of call.
   const short = makeDriverCalls(device)
   const pool = device.createCachingPool()
   const large = Math.max(most, tripBytes) / 4
@@ -63,7 +63,7 @@ export function makeCostLoops(device: Device, most: number): CostLoops {
     return { part, host: ordinary.subarray(0, length), locked: pinned.array.subarray(0, length), config, length }
   }
 
-  /** Counts: the kernel adds 1 to each element on each trip, which is exact below 2^24. */
+  /** The kernel adds 1 to each element per trip, so the elements count trips. This is exact below 2^24. */
   const tripOn = async ({ part, array, options, config }: Lane): Promise<void> => {
     const before = array[tripLength - 1] as number
     part.copyFrom(array, options)

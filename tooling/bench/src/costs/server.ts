@@ -5,18 +5,18 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { type Delay, measureDelay, sleep } from '../eventLoopRanks/delay.js'
 
-/** What a server on the same event loop does meanwhile. */
+/** Results of a server on the same event loop. */
 export interface Beside {
   readonly tripsPerSecond: number
   readonly requests: number
-  /** Milliseconds from a request to its answer, seen from another process. */
+  /** Milliseconds from a request to its answer, measured in another process. */
   readonly median: number
   readonly percentile99: number
   readonly longest: number
   readonly delay: Delay
 }
 
-/** Answers requests while round trips go through: so many a second, started every millisecond, for so long. */
+/** Answers requests during round trips: `tripsPerSecond` trips, started every millisecond, for `milliseconds`. */
 export async function serveBeside(
   trip: (lane: number) => Promise<void>,
   tripsPerSecond: number,
@@ -26,7 +26,7 @@ export async function serveBeside(
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const client = fork(fileURLToPath(new URL('client.js', import.meta.url)), [String(port)], { execArgv: [] })
-  await once(client, 'message') // it has connected
+  await once(client, 'message') // the client has connected
   let begun = 0
   const failures: unknown[] = []
   const running = new Set<Promise<void>>()
@@ -34,7 +34,7 @@ export async function serveBeside(
     client.send('begin')
     const start = performance.now()
     for (let now = start; now < start + milliseconds; now = performance.now()) {
-      // As many as are due: a timer is late now and then. What cannot keep up is told by the rate.
+      // Starts all trips that are due, because the timer is sometimes late. If they cannot keep up, the rate shows it.
       const due = Math.floor(((now - start) / 1000) * tripsPerSecond)
       for (; begun < due && running.size < 64; begun += 1) {
         const one = trip(begun).catch((error: unknown) => void failures.push(error))

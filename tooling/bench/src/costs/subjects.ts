@@ -4,7 +4,7 @@ import type { Subject } from '../turns.js'
 import { type CostCase, costCases } from './cases.js'
 import { makeCostLoops } from './loops.js'
 
-/** What `startNodeSubjects` asks for; copies have as many bytes at most. */
+/** The subjects for `startNodeSubjects`. `bytes` is the size of the largest copy. */
 export function makeSubjects([bytes = '']: readonly string[]): readonly Subject[] {
   const device = Device.get(0)
   const most = Number(bytes)

@@ -11,14 +11,14 @@ export interface Delay {
 
 const nanoseconds = 1e6
 
-/** Measures the event loop while the promise that `work` returns is awaited. */
+/** Measures the event loop while it awaits the promise that `work` returns. */
 export async function measureDelay(work: () => Promise<unknown>): Promise<Delay> {
   const delay = monitorEventLoopDelay({ resolution: 1 })
   delay.enable()
   const start = performance.now()
   await work()
   const waited = performance.now() - start
-  // A stall is recorded when the timer fires again.
+  // A stall is only recorded when the timer fires again.
   await sleep(50)
   delay.disable()
   return {

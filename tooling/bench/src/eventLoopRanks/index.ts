@@ -7,13 +7,13 @@ import { findShares } from '../processes/placements.js'
 import { ProcessGroup } from '../processes/processGroup.js'
 import { type Delay, measureDelay, sleep } from './delay.js'
 
-/** The steps in which a rank waits, by the script that does them. Both pairs of ranks work at the same time. */
+/** The steps in which a rank waits, by script. Both pairs of ranks run at the same time. */
 const pairs = {
   ncclChild: { init: 'NCCL: initRank', collective: 'NCCL: all-reduce' },
   nvshmemChild: { init: 'NVSHMEM: init', barrier: 'NVSHMEM: barrierAll' },
 } as const
 
-/** Delay of the event loop of a rank while it waits for a late one. */
+/** The delay of a rank's event loop while it waits for a late rank. */
 export async function benchEventLoopRanks(options: RunOptions): Promise<Outcome> {
   const devices = devicesFor(options)
   if (devices.length < 2) throw new Error('one device: a rank that waits needs another one to wait for')

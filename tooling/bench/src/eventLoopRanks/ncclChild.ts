@@ -1,4 +1,4 @@
-// One of two ranks: RANK SECONDS. Rank 0 waits for rank 1, which does every step SECONDS late.
+// One of two ranks: RANK SECONDS. Rank 0 waits for rank 1, which starts every step SECONDS late.
 import { Device, DeviceBuffer } from '@shoal/driver'
 import { Communicator, UniqueId } from '@shoal/nccl'
 import { serveSteps } from './serveSteps.js'

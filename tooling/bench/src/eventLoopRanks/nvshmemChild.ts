@@ -1,4 +1,4 @@
-// One of two PEs: PE SECONDS. PE 0 waits for PE 1, which does every step SECONDS late.
+// One of two PEs: PE SECONDS. PE 0 waits for PE 1, which starts every step SECONDS late.
 import { Session, UniqueId } from '@shoal/nvshmem'
 import { serveSteps } from './serveSteps.js'
 

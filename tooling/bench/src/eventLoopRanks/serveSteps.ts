@@ -2,7 +2,7 @@ import { serve } from '../processes/serve.js'
 import { measureDelay, sleep } from './delay.js'
 
 /**
- * Serves as one of two ranks: does the step that is named and answers how late the event loop was. Rank 1 does each
+ * Serves as one of two ranks: runs the requested step and answers with the delay of the event loop. Rank 1 starts each
  * step late.
  */
 export async function serveSteps(

@@ -1,4 +1,4 @@
-// One rank of the example's training, as native/gpt.c in C: RANK RANKS
+// One rank of the example's training, the counterpart of native/gpt.c: RANK RANKS
 import { Device } from '@shoal/driver'
 import { Trainer } from '@shoal/example-gpt/trainer'
 import { Communicator, ncclVersion, UniqueId } from '@shoal/nccl'
@@ -30,5 +30,5 @@ await serve({
     }
   },
 })
-// Communicators end with the process: nothing waits for them.
+// Communicators end with the process, so exit without waiting for them.
 process.exit()

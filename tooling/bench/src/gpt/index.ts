@@ -13,8 +13,8 @@ import { settingOf } from './setting.js'
 const names = ['C', 'shoal', 'C again'] as const
 
 /**
- * Steps of the example `gpt` a second, on one device and on two: the same kernels, launches and graph from C and from
- * TypeScript.
+ * Steps per second of the example `gpt`, on one device and on two. C and TypeScript use the same kernels, launches and
+ * graph.
  */
 export async function benchGpt(options: RunOptions): Promise<Outcome> {
   const all = devicesFor(options)
@@ -59,7 +59,7 @@ export async function benchGpt(options: RunOptions): Promise<Outcome> {
   }
 }
 
-/** Who does the same steps comes to the same loss. */
+/** Equal steps must lead to equal losses. */
 function sameWork(losses: Readonly<Record<string, Readonly<Record<string, number>>>>): Bar {
   const apart = Object.values(losses).map((each) => Math.max(...Object.values(each)) - Math.min(...Object.values(each)))
   return atMost('gpt, losses of C and Shoal apart', Math.max(...apart), 1e-6)

@@ -6,15 +6,15 @@ import { definesFor, Network, program } from '@shoal/example-gpt/network'
 import { temporaryFolder } from '../compile.js'
 import { settingOf } from './setting.js'
 
-/** The files that native/gpt.c reads. */
+/** The files for native/gpt.c. */
 export interface Recorded {
-  /** The list of a rank. */
+  /** One list per rank. */
   readonly lists: readonly string[]
   readonly memory: string
   readonly code: string
 }
 
-/** Queues one step of each of so many ranks on a device, and writes down what it launches. */
+/** Queues one step for each of `ranks` ranks on a device, and records what it launches. */
 export async function record(device: Device, ranks: number): Promise<Recorded> {
   const { size, training, text } = settingOf(device.isSoftware)
   const { batch, seed, rate, decay, warmup, until } = training

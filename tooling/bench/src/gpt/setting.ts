@@ -2,7 +2,7 @@ import type { Training } from '@shoal/example-gpt/model'
 
 const letters = 'etaoinshrdlu cmfwypvbgkjqxz\n.,'
 
-/** What is trained: on a GPU the model that the example trains there, a tiny one on the software device. */
+/** The trained model: the example's model on a GPU, a tiny one on the software device. */
 export function settingOf(isSoftware: boolean) {
   const size = isSoftware
     ? { context: 16, width: 32, heads: 2, layers: 1, vocabulary: letters.length }
@@ -11,12 +11,12 @@ export function settingOf(isSoftware: boolean) {
   return { size, training, text: textOf(isSoftware ? 1000 : 1_000_000) }
 }
 
-/** Letters of which each makes some of those that follow more likely. */
+/** A random text in which some letters are more frequent than others. */
 function textOf(length: number): Int32Array {
   let state = 1
   return Int32Array.from({ length }, () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-    // The product of two is small more often than not.
+    // A squared random number is more often small than large.
     return Math.floor(((state >>> 8) / 2 ** 24) ** 2 * letters.length)
   })
 }

@@ -15,7 +15,7 @@ const copies = defineLibrary({
   hint: 'It is built by the benchmark itself.',
 })
 
-/** Copies of page-locked memory to the device and back, in the same memory for all subjects. */
+/** Copies between page-locked memory and the device, in both directions. All subjects use the same memory. */
 export async function measureCopies(device: Device, { copyBytes, counts }: Sizes, rounds: number): Promise<Row[]> {
   copies.setPath(compileWithCuda('copies.c', ['-shared', '-fPIC']))
   const stream = device.createStream({ nonBlocking: true })

@@ -6,7 +6,7 @@ import { inWords, type Sizes } from './sizes.js'
 
 const script = fileURLToPath(new URL('exchangeChild.js', import.meta.url))
 
-/** Measures memory that is exported, sent to another process, and imported and mapped there. */
+/** Measures exporting memory, sending it to another process, and importing and mapping it there. */
 export async function measureExchange({ exchangeBytes, counts }: Sizes, rounds: number): Promise<Row[]> {
   const started = [
     await SubjectProcess.start('exchange.c', compileWithCuda('exchange.c'), [exchangeBytes]),

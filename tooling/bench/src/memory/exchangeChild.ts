@@ -1,4 +1,5 @@
-// Memory on its way to another process, as native/exchange.c: BYTES. It starts the other process itself: BYTES receive.
+// Passes memory to another process, the counterpart of native/exchange.c: BYTES. Starts the other process itself, with:
+// BYTES receive.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { AddressRange, DescriptorSocket, Device, PhysicalMemory, receiveHandle, sendHandle } from '@shoal/driver'
@@ -38,7 +39,7 @@ async function send(size: number): Promise<void> {
   await ended
 }
 
-/** Maps what comes, answers, releases it, answers again. */
+/** Maps the received memory, answers, releases it, and answers again. */
 async function receive(socket: DescriptorSocket, size: number): Promise<void> {
   const device = Device.get(0)
   const range = AddressRange.reserve(size)

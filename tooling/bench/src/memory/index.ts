@@ -16,7 +16,9 @@ import { inWords, type Sizes, sizesFor } from './sizes.js'
 
 const mebibyte = 2 ** 20
 
-/** Memory that is mapped, grown, allocated on streams, copied and shared: C, Shoal and the Python bindings. */
+/**
+ * Mapping, growing, stream-ordered allocation, copying and sharing of memory, with C, Shoal and the Python bindings.
+ */
 export async function benchMemory(options: RunOptions): Promise<Outcome> {
   const [device] = devicesFor(options) as [Device]
   const sizes = sizesFor(options)

@@ -5,7 +5,7 @@ import type { SubjectProcess } from '../subjectProcess.js'
 import { type Case, type Row, type Subject, subjectIn, takeTurns } from '../turns.js'
 import { inWords, type Sizes } from './sizes.js'
 
-/** Measures mapping and growing. `c` is native/memory.c. */
+/** Measures mapping and growing. `c` is the process of native/memory.c. */
 export async function measureMapping(
   device: Device,
   c: SubjectProcess,
@@ -35,7 +35,7 @@ export async function measureMapping(
   return { rows, isIntact }
 }
 
-/** Whether a buffer that grew has its address and the contents of its first step. */
+/** True if a buffer keeps its address and the contents of its first step when it grows. */
 function staysInPlace(device: Device, { stepBytes, steps }: Sizes): boolean {
   const buffer = GrowableBuffer.reserve(device, 'u8', {
     maximumLength: stepBytes * steps,
@@ -47,7 +47,7 @@ function staysInPlace(device: Device, { stepBytes, steps }: Sizes): boolean {
     const contents = new Uint8Array(randomBytes(stepBytes))
     buffer.buffer.copyFromSync(contents)
     for (let step = 2; step <= steps; step += 1) buffer.resize(step * stepBytes)
-    // What is new is written, too, so that a mapping of the wrong memory would show.
+    // Also writes to the new part, to detect a mapping of the wrong memory.
     buffer.buffer.slice(stepBytes).fillSync(0x5a)
     const found = buffer.buffer.slice(0, stepBytes).toArraySync()
     return buffer.address === address && Buffer.compare(found, contents) === 0

@@ -18,10 +18,12 @@ import { NativeMemory } from '@shoal/ffi'
 import { type Subject, subjectOf } from '../turns.js'
 import type { Sizes } from './sizes.js'
 
-/** Microseconds of one of `count`. */
+/** Runs `count` iterations and returns the microseconds per iteration. */
 type TimedLoop = (count: number) => number
 
-/** What `startNodeSubjects` asks for: bytes that are mapped, bytes of a step, steps. */
+/**
+ * The subjects for `startNodeSubjects`. Arguments: the bytes of a mapping, the bytes of a step, the number of steps.
+ */
 export function makeSubjects(words: readonly string[]): readonly Subject[] {
   const [mapBytes = 0, stepBytes = 0, steps = 0] = words.map(Number)
   const device = Device.get(0)
@@ -87,7 +89,7 @@ function driverLoops(
   }
 }
 
-/** V8 compiles what runs often: with little memory, so that it does not take long. */
+/** Lets V8 compile the code. Uses little memory, so that this is fast. */
 function warmUp(device: Device): void {
   const bytes = allocationGranularity(device)
   const range = AddressRange.reserve(bytes)

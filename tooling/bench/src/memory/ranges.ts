@@ -3,24 +3,24 @@ import { SubjectProcess } from '../subjectProcess.js'
 import type { Sizes } from './sizes.js'
 
 const program = fileURLToPath(new URL('rangesChild.js', import.meta.url))
-// V8's heap and compiled code grow over some five thousand ranges, which would count as a leak: hence a small young
-// generation, and as many ranges before the first reading as after it.
+// V8's heap and compiled code grow during some five thousand ranges, which would look like a leak. So the young
+// generation is small, and as many ranges precede the first reading as follow it.
 const flags = ['--expose-gc', '--min-semi-space-size=1', '--max-semi-space-size=1']
 
 /** The request for each reading. */
 const readings = { residentBytes: 'resident', freeDeviceBytes: 'free', descriptors: 'descriptors' } as const
 
-/** What a process uses. */
+/** The resources that a process uses. */
 type ResourceUse = Readonly<Record<keyof typeof readings, number>>
 
-/** What was used before and after, and how long one range took. */
+/** The resources in use before and after, and the time per range. */
 export interface RangeFigures {
   readonly first: ResourceUse
   readonly last: ResourceUse
   readonly microseconds: number
 }
 
-/** Measures what ranges leave behind that are made and released: in C, and in a Node process of its own. */
+/** Measures whether ranges leak resources after they are released: in C, and in a separate Node process. */
 export async function measureRanges(c: SubjectProcess, sizes: Sizes): Promise<Record<string, RangeFigures>> {
   const [node] = await SubjectProcess.start('rangesChild.js', process.execPath, [...flags, program])
   const figures = { C: await measureOne(c, sizes), driver: await measureOne(node, sizes) }

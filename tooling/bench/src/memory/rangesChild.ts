@@ -1,5 +1,5 @@
-// Makes ranges and releases them: reserve, create, map, export, dispose. Answers the requests for that which
-// native/memory.c answers. Started by ranges.ts, which sets the options of V8.
+// Creates ranges and releases them: reserve, create, map, export, dispose. Answers the same requests for this as
+// native/memory.c. Started by ranges.ts, which sets V8's options.
 import { readdirSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { AddressRange, allocationGranularity, Device, PhysicalMemory } from '@shoal/driver'
@@ -19,7 +19,7 @@ function makeRange(): void {
   range.dispose()
 }
 
-/** Nanoseconds of one, with pauses in which finalizers run. */
+/** Returns the nanoseconds per range. Pauses let finalizers run. */
 async function makeRanges(count: number): Promise<number> {
   let milliseconds = 0
   for (let made = 0; made < count; made += 100) {
@@ -43,6 +43,6 @@ await answerRequests('ready', ([request, count]) => {
   if (request === 'ranges') return makeRanges(Number(count))
   if (request === 'resident') return residentBytes()
   if (request === 'free') return device.memoryInfo().free
-  // Without the one that reads the folder.
+  // Does not count the descriptor that reads the folder.
   return readdirSync('/proc/self/fd').length - 1
 })

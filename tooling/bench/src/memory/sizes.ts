@@ -2,21 +2,21 @@ import type { RunOptions } from '../options.js'
 
 const mebibyte = 2 ** 20
 
-/** How large everything is that is measured. */
+/** The sizes of everything that is measured. */
 export interface Sizes {
-  /** One mapping. */
+  /** Bytes of one mapping. */
   readonly mapBytes: number
-  /** A step of a growable buffer, and how many there are. */
+  /** Bytes of a growable buffer's step, and the number of steps. */
   readonly stepBytes: number
   readonly steps: number
-  /** One copy between host and device. */
+  /** Bytes of one copy between host and device. */
   readonly copyBytes: number
-  /** Memory on its way to another process. */
+  /** Bytes of memory passed to another process. */
   readonly exchangeBytes: number
-  /** Ranges made and disposed of before the first reading of what is used, and between that and the last one. */
+  /** The number of ranges before the first reading, and between the first and the last reading. */
   readonly warmUpRanges: number
   readonly ranges: number
-  /** How often something is done in one loop. */
+  /** The number of iterations in one loop. */
   readonly counts: {
     readonly map: number
     readonly grow: number
@@ -25,7 +25,7 @@ export interface Sizes {
   }
 }
 
-/** Small on the software device, where the code is only tried. */
+/** Small on the software device, which only tests the code. */
 export function sizesFor(options: RunOptions): Sizes {
   if (options.device === 'sim') {
     return {
@@ -51,7 +51,7 @@ export function sizesFor(options: RunOptions): Sizes {
   }
 }
 
-/** Bytes as MiB or GiB. */
+/** Formats bytes as MiB or GiB. */
 export function inWords(bytes: number): string {
   return bytes >= 2 ** 30 ? `${bytes / 2 ** 30} GiB` : `${bytes / mebibyte} MiB`
 }

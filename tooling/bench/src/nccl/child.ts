@@ -1,4 +1,5 @@
-// Some or all ranks in one process of Node, as native/collectives.c in C: FIRST-RANK LOCAL-RANKS RANKS BYTES [prepared]
+// One or more ranks in a Node process, the counterpart of native/collectives.c: FIRST-RANK LOCAL-RANKS RANKS BYTES
+// [prepared]
 import { type Operation, operations, prepareCall, prepareStart, repeat, timeOf } from '@shoal/cli/bench'
 import { Device, DeviceBuffer, type Stream } from '@shoal/driver'
 import { Communicator, group, ncclVersion, UniqueId } from '@shoal/nccl'
@@ -13,14 +14,14 @@ await serve({
   ...(first === 0 ? { makeId: () => UniqueId.create().toBytes() } : {}),
   start: async (bytes) => {
     const id = UniqueId.fromBytes(bytes)
-    // In the same order as in C: a buffer's place in device memory depends on what was allocated before it.
+    // Allocates in the same order as the C program, because a buffer's location depends on earlier allocations.
     const prepared = Array.from({ length: local }, (_, index) => prepare(first + index))
     const ranks = await Promise.all(prepared.map((one, index) => join(one, first + index, id)))
     const readyLine = `ready ${ncclVersion().value}${hasAllToAll ? '' : ' no all-to-all'}`
     return { readyLine, answer: answerFor(ranks) }
   },
 })
-// Communicators end with the process: nothing waits for them.
+// Communicators end with the process, so exit without waiting for them.
 process.exit()
 
 interface Prepared {
@@ -53,7 +54,7 @@ function answerFor(ranks: readonly Rank[]): Answer {
     const operation = operations.find((one) => one.name === name)
     if (operation === undefined) throw new Error(`no operation ${name}`)
     const once = startFor(ranks, operation, Number(bytes))
-    // Blocks as the C program does: the operation is timed, not the event loop.
+    // Blocks like the C program, because the operation is timed and not the event loop.
     const wait = (): void => {
       for (const { stream } of ranks) stream.synchronizeSync()
     }
@@ -61,7 +62,7 @@ function answerFor(ranks: readonly Rank[]): Answer {
   }
 }
 
-/** Starts the operation once on every rank of this process. */
+/** Returns a function that starts the operation once on every rank of this process. */
 function startFor(ranks: readonly Rank[], operation: Operation, bytes: number): () => void {
   const [sendParts, recvParts] = [operation.sendParts(worldSize), operation.recvParts(worldSize)]
   const count = Math.floor(bytes / 4 / Math.max(sendParts, recvParts))

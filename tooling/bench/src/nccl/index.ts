@@ -14,18 +14,18 @@ import { largestMessage, loopCountsFor, type OperationName, operationNames, size
 const kibibyte = 2 ** 10
 const mebibyte = 2 ** 20
 
-/** How ranks are spread: all in one process, or one a process. */
+/** The distribution of ranks: all in one process, or one process per rank. */
 const layouts = ['process', 'processes'] as const
 type Layout = (typeof layouts)[number]
 
 /**
- * `prepared` is Shoal with prepared collectives. `C again` is a second copy of the program in C: it shows how much two
- * that are the same differ.
+ * `prepared` is Shoal with prepared collectives. `C again` is a second copy of the C program, which shows the noise
+ * floor.
  */
 const names = ['C', 'shoal', 'prepared', 'C again'] as const
 type Name = (typeof names)[number]
 
-/** What a small collective of all ranks of one process may take, to C. */
+/** The maximum time ratios to C for a small collective with all ranks in one process. */
 const ofGroup = { shoal: 1.06, prepared: 1.02 }
 
 interface NcclRow extends Row {
@@ -33,7 +33,7 @@ interface NcclRow extends Row {
   readonly operation: OperationName
   readonly bytes: number
   readonly busBandwidthGBps: Readonly<Record<string, number>>
-  /** To C. */
+  /** Ratios to C. */
   readonly busBandwidthRatio: Readonly<Record<string, number>>
 }
 
@@ -45,7 +45,10 @@ interface Plan {
   readonly options: RunOptions
 }
 
-/** Collectives over all devices, in one process and in one process a rank, in C and through @shoal/nccl. */
+/**
+ * Collectives over all devices, in C and through @shoal/nccl: with all ranks in one process, and with one process per
+ * rank.
+ */
 export async function benchNccl(options: RunOptions): Promise<Outcome> {
   const devices = chooseDevices(devicesFor(options), options)
   const { wantedLayouts, operations } = choose(options.only)
@@ -72,7 +75,7 @@ export async function benchNccl(options: RunOptions): Promise<Outcome> {
   return { results: { ...aboutDevices(devices, options), ...details, cases: rows }, bars: barsOf(rows) }
 }
 
-/** All layouts where `--only` names none, and all operations. */
+/** If `--only` names no layout, all layouts; if it names no operation, all operations. */
 function choose(only: readonly string[] | undefined): { wantedLayouts: Layout[]; operations: OperationName[] } {
   const words = onlyOf(only, [...layouts, ...operationNames])
   const some = <T extends string>(all: readonly T[]): T[] => {
@@ -111,7 +114,7 @@ async function measureOperation(
   comparison: Comparison<Name>,
 ): Promise<Row[]> {
   const sizes = sizesOf(operation, ranks, largestMessage(options))
-  // V8 compiles what runs often, NCCL connects the devices.
+  // Lets V8 compile the code and NCCL connect the devices.
   const longWarmUp = `${operation} ${sizes[0]} 1 ${options.device === 'sim' ? 20 : 5000}`
   for (const name of names) await comparison.run(name).measure(longWarmUp)
   return measureSizes({
@@ -159,7 +162,7 @@ function print(rows: readonly NcclRow[], layout: Layout, ranks: number): void {
   console.log('')
 }
 
-/** The worst of all sizes that a bar is about. */
+/** Each bar uses the worst of its sizes. */
 function barsOf(rows: readonly NcclRow[]): Bar[] {
   const groups = new Map<string, NcclRow[]>()
   for (const row of rows) {

@@ -30,10 +30,10 @@ import {
 const kibibyte = 2 ** 10
 const mebibyte = 2 ** 20
 const probeMilliseconds = 10_000
-// Keeps the bootstrap on this machine, whatever interfaces it has.
+// Restricts the bootstrap to this machine.
 const environment = { NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME: 'lo' }
 
-/** Puts, gets, atomics and barriers of NVSHMEM, in C, through the raw package and through the safe one. */
+/** Puts, gets, atomics and barriers of NVSHMEM, in C, through the raw package and through the safe package. */
 export async function benchNvshmem(options: RunOptions): Promise<Outcome> {
   const devices = chooseDevices(devicesFor(options), options)
   const pes = devices.length
@@ -83,7 +83,7 @@ async function measureCase(test: string, comparison: Comparison<Name>, options: 
   }
   const [sizes, taking] = [sizesOf(test, largestMessage(options)), namesOf(test)]
   comparison.moveMainThreads()
-  // V8 compiles what runs often.
+  // Lets V8 compile the code.
   for (const name of taking) await measure(name, `${test} ${sizes[0]} 1 ${options.device === 'sim' ? 20 : 3000}`)
   return measureSizes({
     test,
@@ -95,7 +95,7 @@ async function measureCase(test: string, comparison: Comparison<Name>, options: 
   })
 }
 
-/** Tries an atomic in C: NVSHMEM 3.4.5 has none on the host, and ends the process. */
+/** Tries an atomic in C, because NVSHMEM 3.4.5 has none on the host and ends the process. */
 async function hasAtomics(comparison: Comparison<Name>, without: Set<string>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
@@ -113,7 +113,7 @@ async function hasAtomics(comparison: Comparison<Name>, without: Set<string>): P
   }
 }
 
-/** The worst of all sizes that a bar is about. */
+/** Each bar uses the worst of its sizes. */
 function barsOf(rows: readonly Row[]): Bar[] {
   const those = (pattern: RegExp, fits: (bytes: number) => boolean = () => true): Row[] =>
     rows.filter((row) => pattern.test(row.case) && fits(bytesOf(row.case)))

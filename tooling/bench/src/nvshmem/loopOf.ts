@@ -1,9 +1,9 @@
 import type { Loop } from '@shoal/cli/bench'
 
-/** The cases of a PE: each makes its loop for messages of so many bytes. */
+/** The cases of a PE. Each creates a loop for messages of a given size in bytes. */
 export type Cases<Result = void> = Readonly<Record<string, (bytes: number) => Loop<Result>>>
 
-/** What `CASE BYTES ITERATIONS WARMUPS` asks for: iterations, warm-ups, and the loop. */
+/** Parses `CASE BYTES ITERATIONS WARMUPS` into the iterations, the warm-ups and the loop. */
 export function loopOf<Result>(cases: Cases<Result>, [test = '', ...numbers]: readonly string[]) {
   const loopFor = cases[test]
   if (loopFor === undefined) throw new Error(`no case ${test}`)

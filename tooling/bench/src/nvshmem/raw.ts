@@ -12,14 +12,14 @@ import {
   nvshmemx_uniqueid_t,
 } from '@shoal/nvshmem-sys'
 
-/** Makes the id by which PEs connect, with the raw package. */
+/** Creates the id for connecting PEs, with the raw package. */
 export function makeRawId(): Uint8Array {
   const id = nvshmemx_uniqueid_t.allocate(NVSHMEMX_UNIQUEID_INITIALIZER)
   must(nvshmemx_get_uniqueid(id), 'nvshmemx_get_uniqueid')
   return id
 }
 
-/** Starts NVSHMEM; blocks until all PEs do. The device's context has to be current. */
+/** Starts NVSHMEM. Blocks until all PEs start it. The device's context must be current. */
 export function startRaw(pe: number, pes: number, bytes: Uint8Array): void {
   const id = NativeMemory.allocate(nvshmemx_uniqueid_t.size)
   id.bytes.set(bytes)
@@ -31,7 +31,7 @@ export function startRaw(pe: number, pes: number, bytes: Uint8Array): void {
   )
 }
 
-/** Two symmetric buffers of that size. */
+/** Allocates two symmetric buffers of this size. */
 export function allocateRaw(bytes: number): { here: bigint; there: bigint } {
   const [here, there] = [nvshmem_malloc(bytes), nvshmem_malloc(bytes)]
   if (here === 0n || there === 0n) throw new Error('nvshmem_malloc: no symmetric memory')

@@ -1,4 +1,4 @@
-// One PE through the raw package, as native/nvshmem.c: PE PES BYTES
+// One PE through the raw package, the counterpart of native/nvshmem.c: PE PES BYTES
 import { repeat, timeOf } from '@shoal/cli/bench'
 import { type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver'
 import { Device } from '@shoal/driver'
@@ -40,7 +40,7 @@ await serve({
     })
     return {
       readyLine: `ready ${formatNvshmemVersion(library.version ?? 0)}`,
-      // As in the C program, the device's context is current in the loops.
+      // The device's context is current during the loops, as in the C program.
       answer: (words) => inContext(() => timeOf(...loopOf(cases, words))),
     }
   },

@@ -1,5 +1,5 @@
-// One PE through the safe package, as native/nvshmem.c: PE PES BYTES, and `awaited` for promises in place of calls that
-// block.
+// One PE through the safe package, the counterpart of native/nvshmem.c: PE PES BYTES, and `awaited` to use promises
+// instead of blocking calls.
 import { type Loop, repeat, repeatAwaited, timeOf, timeOfAwaited } from '@shoal/cli/bench'
 import { Device } from '@shoal/driver'
 import { nvshmemVersion, Session, type SymmetricBuffer, UniqueId } from '@shoal/nvshmem'
@@ -13,10 +13,10 @@ const stream = device.createStream({ nonBlocking: true })
 const peer = { pe: (pe + 1) % pes }
 const queued = { ...peer, stream }
 
-/** What the loops work on: symmetric memory of this PE and of the other, and a word of the other. */
+/** The operands of the loops: symmetric memory of this PE and of its peer, and a word of the peer. */
 interface Operands {
   readonly session: Session
-  /** The first bytes of both, made once, as a program would do: in C they are pointers. */
+  /** Views of the first bytes of both, created once, as a program would. In C they are pointers. */
   readonly views: (bytes: number) => { here: SymmetricBuffer<'u8'>; there: SymmetricBuffer<'u8'> }
   readonly word: SymmetricBuffer<'u64'>
 }
@@ -87,7 +87,7 @@ function blockingCases({ session, views, word }: Operands): Cases {
 }
 
 function awaitedCases({ session, views, word }: Operands): Cases<Promise<void>> {
-  /** A loop over a call between the two buffers. */
+  /** A loop over a call with both buffers. */
   const between = (call: (views: ReturnType<Operands['views']>) => Promise<unknown>) => (bytes: number) => {
     const both = views(bytes)
     return repeatAwaited(() => call(both))

@@ -3,7 +3,7 @@ import type { Device } from '@shoal/driver'
 import type { RunOptions } from '../options.js'
 import type { ProcessCommand } from './processGroup.js'
 
-/** Runs a script beside the module `base` with this Node. */
+/** The command to run a script next to the module `base` with this Node. */
 export function nodeCommand(
   base: string,
   script: string,
@@ -13,7 +13,7 @@ export function nodeCommand(
   return { command: process.execPath, arguments: [fileURLToPath(new URL(script, base)), ...words], environment }
 }
 
-/** As many devices as `--devices` asks for. */
+/** The devices that `--devices` selects. */
 export function chooseDevices(all: readonly Device[], { devices: wanted }: RunOptions): readonly Device[] {
   if (wanted !== undefined && wanted > all.length)
     throw new Error(`--devices ${wanted}: there ${all.length === 1 ? 'is one' : `are only ${all.length}`}`)

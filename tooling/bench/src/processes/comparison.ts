@@ -3,7 +3,7 @@ import { chooseIdleProcessors, findPlacements, mainThreadProcessors, type Placem
 import { type ProcessCommand, ProcessGroup } from './processGroup.js'
 import { Scheduler } from './scheduler.js'
 
-/** The process groups of a comparison: the commands of each, as many as of the others. */
+/** The process groups of a comparison: the commands of each group. All groups have the same number of processes. */
 export type ComparisonPlan<Name extends string> = Readonly<Record<Name, readonly ProcessCommand[]>>
 
 /** The process groups of one pass. */
@@ -15,23 +15,25 @@ export class Comparison<Name extends string> {
 
   constructor(plan: ComparisonPlan<Name>) {
     this.#plan = plan
-    // Found once, so that every group gets the same.
+    // Found once, so that every group gets the same placements.
     this.#placements = findPlacements((Object.values(plan) as ProcessCommand[][])[0]?.length ?? 0)
   }
 
-  /** The processors that main threads may be bound to; none where they are not bound. */
+  /** The processors that main threads may be bound to; empty if they are not bound. */
   get processors(): number[] {
     return mainThreadProcessors(this.#placements)
   }
 
-  /** What the groups said when they were connected; one line, since they use the same library. */
+  /**
+   * The line that the groups printed when they were connected. It is equal for all, because they use the same library.
+   */
   get readyLine(): string {
     const lines = new Set([...this.#groups.values()].map((group) => group.readyLine))
     if (lines.size > 1) throw new Error(`not the same library: ${[...lines].join(', ')}`)
     return [...lines][0] ?? ''
   }
 
-  /** Starts a group, in place of the one of that name. */
+  /** Starts a group, and replaces the previous group with this name. */
   async start(name: Name): Promise<void> {
     const before = this.#groups.get(name)
     if (before !== undefined) {
@@ -43,14 +45,14 @@ export class Comparison<Name extends string> {
     this.#scheduler.suspend(group)
   }
 
-  /** The group, which runs alone from now on. */
+  /** Resumes this group and suspends all others. */
   run(name: Name): ProcessGroup {
     const group = this.#groups.get(name) as ProcessGroup
     this.#scheduler.run(group)
     return group
   }
 
-  /** Suspends all groups, and binds main threads to the processors that are idle now. */
+  /** Suspends all groups, and binds main threads to processors that are idle now. */
   moveMainThreads(): void {
     this.#scheduler.suspendAll()
     chooseIdleProcessors(this.#placements)
@@ -63,8 +65,8 @@ export class Comparison<Name extends string> {
 }
 
 /**
- * Measures in as many passes as there are groups, each of which is started first in one of them: where the buffers of a
- * process lie in a GPU's memory changes the bandwidth by some percent.
+ * Measures in as many passes as there are groups. In each pass another group starts first, because the location of
+ * buffers in a GPU's memory changes the bandwidth by some percent.
  */
 export async function compareInPasses<Name extends string>(
   plan: ComparisonPlan<Name>,
@@ -86,18 +88,18 @@ export async function compareInPasses<Name extends string>(
   return { rows: joinPasses(passes), processors }
 }
 
-/** How often a message of one size is sent. */
+/** The number of messages of one size. */
 export interface LoopCounts {
-  /** In one loop, and before it. */
+  /** In one loop, and before the loop. */
   readonly iterations: number
   readonly warmUps: number
-  /** A figure is the best of so many loops; short ones vary most, and cost little. 1 when left out. */
+  /** A figure is the best of this number of loops; default 1. Short loops vary most and cost little. */
   readonly loops?: number
-  /** Figures of each subject in a round. 1 when left out. */
+  /** Figures per subject in a round; default 1. */
   readonly turns?: number
 }
 
-/** Measures a test in several sizes; requests are `TEST BYTES ITERATIONS WARMUPS`. */
+/** Measures a test in several sizes. Requests are `TEST BYTES ITERATIONS WARMUPS`. */
 export function measureSizes<Name extends string>(plan: {
   readonly test: string
   readonly sizes: readonly number[]
@@ -127,7 +129,7 @@ export function bytesOf(test: string): number {
   return Number(test.split(' ')[1])
 }
 
-/** Rounds of one pass, where so many are asked for in all. */
+/** The number of rounds in one pass, for this total number of rounds. */
 export function roundsOfPass(rounds: number, names: readonly string[]): number {
   return Math.max(1, Math.round(rounds / names.length))
 }

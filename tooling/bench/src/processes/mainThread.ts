@@ -3,12 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { Placement } from './placements.js'
 import { numbersIn } from './processors.js'
 
-/** The main thread of a process, which gets a processor that no other thread of the process uses. */
+/** The main thread of a process, bound to a processor that no other thread of the process uses. */
 export class MainThread {
   readonly #name: string
   readonly #pid: number
   readonly #placement: Placement
-  /** Other threads that are known to be elsewhere. */
+  /** Other threads that were already bound to other processors. */
   readonly #moved = new Set<string>()
 
   constructor(name: string, pid: number, placement: Placement) {
@@ -18,8 +18,8 @@ export class MainThread {
   }
 
   /**
-   * Binds it to its processor, and other threads elsewhere: a new thread inherits the processors of the one that starts
-   * it, and libraries bind threads too.
+   * Binds the main thread to its processor, and all other threads to other processors. A new thread inherits the
+   * processors of the thread that starts it, and libraries bind threads as well.
    */
   bind(): void {
     const { candidates, mainThread, others } = this.#placement
@@ -39,12 +39,12 @@ export class MainThread {
     try {
       return readdirSync(`/proc/${this.#pid}/task`)
     } catch {
-      // The process has ended, which shows when it is asked for something.
+      // The process has ended. The next request to it fails.
       return []
     }
   }
 
-  /** Undefined where the thread has ended. */
+  /** Undefined if the thread has ended. */
   #processorsOf(thread: string): number[] | undefined {
     try {
       const status = readFileSync(`/proc/${this.#pid}/task/${thread}/status`, 'utf8')

@@ -5,8 +5,8 @@ import { allowedProcessors, sharesOf } from './processors.js'
 /** The processors of one process. */
 export interface Placement {
   /**
-   * Processors of which the main thread, which queues the work, gets one for itself; none where it shares with the
-   * others.
+   * Candidates for the main thread, which queues the work and gets one of them exclusively. Empty if the main thread
+   * shares the processors of the other threads.
    */
   readonly candidates: readonly number[]
   /** The candidate that the main thread is bound to. */
@@ -15,15 +15,14 @@ export interface Placement {
   readonly others: readonly number[]
 }
 
-/** Of so many processors one is idle most of the time, whatever else runs on the host. */
+/** Of this number of processors, at least one is usually idle, whatever else runs on the host. */
 const mostCandidates = 4
-/** The part of a share that may be candidates. */
+/** The fraction of a share that may be candidates. */
 const candidatesOfShare = 1 / 4
 
 /**
- * A placement in each share, with its most idle processors as candidates. Left alone, the operating system puts the
- * main thread of each subject on another processor, and the core of one of them may be busy with another guest of the
- * host.
+ * A placement in each share, with the most idle processors as candidates. Otherwise the operating system would put each
+ * subject's main thread on another processor, and another guest of the host may use the core of one of them.
  */
 export function placementsIn(shares: readonly (readonly number[])[], times: ReadonlyMap<number, number>): Placement[] {
   return shares.map((share) => {
@@ -35,7 +34,7 @@ export function placementsIn(shares: readonly (readonly number[])[], times: Read
   })
 }
 
-/** Chooses the most idle candidate for each main thread. All subjects have to be suspended. */
+/** Chooses the most idle candidate for each main thread. All subjects must be suspended. */
 export function chooseIdleProcessors(placements: readonly Placement[] | undefined, measure = measureLoopTimes): void {
   const candidates = (placements ?? []).flatMap((placement) =>
     placement.candidates.length > 1 ? placement.candidates : [],
@@ -48,29 +47,29 @@ export function chooseIdleProcessors(placements: readonly Placement[] | undefine
   }
 }
 
-/** By the time of the loop; equal ones stay in order. */
+/** Sorted by the time of the loop. Processors with equal times keep their order. */
 function byTime(processors: readonly number[], times: ReadonlyMap<number, number>): number[] {
   const timeOf = (processor: number): number => times.get(processor) ?? Number.POSITIVE_INFINITY
   return [...processors].sort((one, other) => timeOf(one) - timeOf(other) || 0)
 }
 
 /**
- * Placements for so many processes, with the processors that are idle now as candidates; undefined where there are too
- * few.
+ * Placements for this number of processes, with processors that are idle now as candidates. Undefined if there are too
+ * few processors.
  */
 export function findPlacements(processes: number): Placement[] | undefined {
   const shares = sharesOf(processes, allowedProcessors())
   return shares === undefined ? undefined : placementsIn(shares, measureLoopTimes(shares.flat()))
 }
 
-/** Placements that bind no main thread; undefined where there are too few processors. */
+/** Placements without bound main threads; undefined if there are too few processors. */
 export function findShares(processes: number): Placement[] | undefined {
   return sharesOf(processes, allowedProcessors())?.map((others) => ({ candidates: [], others }))
 }
 
-/** Microseconds that the same loop takes on each of the processors. */
+/** The microseconds of the same loop on each processor. */
 export function measureLoopTimes(processors: readonly number[]): Map<number, number> {
-  // With stderr in a pipe, it becomes part of the error.
+  // With stderr in a pipe, its text becomes part of the error.
   const output = execFileSync(compile('idle.c'), processors.map(String), { encoding: 'utf8', stdio: 'pipe' })
   const lines = output.trim().split('\n')
   const times = new Map(lines.map((line) => line.split(' ').map(Number) as [number, number]))
@@ -79,12 +78,12 @@ export function measureLoopTimes(processors: readonly number[]): Map<number, num
   return times
 }
 
-/** The candidates of all processes; none where nothing is bound. */
+/** The candidates of all processes; empty if nothing is bound. */
 export function mainThreadProcessors(placements: readonly Placement[] | undefined): number[] {
   return (placements ?? []).flatMap(({ candidates }) => candidates)
 }
 
-/** One line that says which processors were used, by what they were used for. */
+/** A line that lists the used processors by purpose. */
 export function describeProcessors(used: readonly (readonly [string, readonly number[]])[]): string {
   const bound = used.filter(([, processors]) => processors.length > 0)
   if (bound.length === 0) return 'No thread is bound to a processor: there are too few of them, or there is no taskset'

@@ -2,16 +2,16 @@ import { SubjectProcess } from '../subjectProcess.js'
 import { MainThread } from './mainThread.js'
 import type { Placement } from './placements.js'
 
-/** How one process of a group is started. */
+/** The command to start one process of a group. */
 export interface ProcessCommand {
   readonly command: string
   readonly arguments: readonly (string | number)[]
   readonly environment?: Readonly<Record<string, string>>
 }
 
-/** Processes that are ranks of one job: all get the same request, and the mean of their answers counts. */
+/** The processes of one job, one per rank. All get the same request, and the result is the mean of their answers. */
 export class ProcessGroup {
-  /** What each process said when all were connected. */
+  /** The lines that the processes printed when all were connected. */
   readonly readyLines: readonly string[]
   readonly #processes: readonly SubjectProcess[]
   readonly #mainThreads: readonly MainThread[]
@@ -26,14 +26,15 @@ export class ProcessGroup {
     this.#mainThreads = mainThreads
   }
 
-  /** What the first process said. */
+  /** The line of the first process. */
   get readyLine(): string {
     return this.readyLines[0] ?? ''
   }
 
   /**
-   * Starts the processes, each on its processors, or on any where there are no placements. The first one makes the id
-   * by which they connect. Main threads are bound when all are connected: the threads of their libraries exist by then.
+   * Starts the processes on their placements, or on any processors if there are no placements. The first process
+   * creates the id for connecting. Main threads are bound after all processes are connected, because the libraries'
+   * threads exist then.
    */
   static async start(
     name: string,
@@ -58,25 +59,25 @@ export class ProcessGroup {
     const readyLines = await Promise.all(processes.map((process) => process.request(`start ${id}`)))
     const mainThreads = processes.flatMap(({ pid }, index) => {
       const placement = placements?.[index]
-      // taskset replaces itself with the program, so its process number is that of the main thread.
+      // taskset replaces itself with the program, so its process id is also the main thread's.
       return placement === undefined ? [] : new MainThread(`${name} ${index}`, pid, placement)
     })
     for (const thread of mainThreads) thread.bind()
     return new ProcessGroup(processes, readyLines, mainThreads)
   }
 
-  /** Sends the request to all at once; returns the mean of their answers, as nccl-tests report it. */
+  /** Sends the request to all processes at once. Returns the mean of their answers, as nccl-tests does. */
   async measure(request: string): Promise<number> {
     const answers = await Promise.all(this.#processes.map((process) => process.measure(request)))
     return answers.reduce((sum, value) => sum + value, 0) / answers.length
   }
 
-  /** Sends the request to the first process alone, while the others wait. */
+  /** Sends the request only to the first process; the others wait. */
   measureFirst(request: string): Promise<number> {
     return (this.#processes[0] as SubjectProcess).measure(request)
   }
 
-  /** Sends the line to all at once; returns what each answers. */
+  /** Sends the line to all processes at once. Returns their answers. */
   request(line: string): Promise<string[]> {
     return Promise.all(this.#processes.map((process) => process.request(line)))
   }
@@ -85,7 +86,7 @@ export class ProcessGroup {
     for (const process of this.#processes) process.suspend()
   }
 
-  /** Lets all processes go on, after binding their main threads. */
+  /** Binds the main threads and resumes all processes. */
   resume(): void {
     for (const thread of this.#mainThreads) thread.bind()
     for (const process of this.#processes) process.resume()
@@ -96,7 +97,7 @@ export class ProcessGroup {
     for (const process of this.#processes) process.close()
   }
 
-  /** Ends the processes and waits until they are gone. */
+  /** Ends the processes and waits until they have exited. */
   async end(): Promise<void> {
     await Promise.all(this.#processes.map((process) => process.end()))
   }

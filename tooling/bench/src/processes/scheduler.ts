@@ -1,10 +1,10 @@
 import type { ProcessGroup } from './processGroup.js'
 
-/** Lets one process group run at a time: threads of NCCL and NVSHMEM poll even where there is nothing to do. */
+/** Lets only one process group run at a time, because threads of NCCL and NVSHMEM poll even without work. */
 export class Scheduler {
   #running: ProcessGroup | undefined
 
-  /** Suspends the group that runs and resumes this one. */
+  /** Suspends the running group and resumes this one. */
   run(group: ProcessGroup): void {
     if (this.#running === group) return
     this.#running?.suspend()
@@ -12,13 +12,13 @@ export class Scheduler {
     this.#running = group
   }
 
-  /** Suspends the group that runs. */
+  /** Suspends the running group. */
   suspendAll(): void {
     this.#running?.suspend()
     this.#running = undefined
   }
 
-  /** Suspends a group, which has just been started or is to be closed. */
+  /** Suspends a group that was just started or is about to be closed. */
   suspend(group: ProcessGroup): void {
     if (this.#running === group) this.#running = undefined
     group.suspend()

@@ -2,9 +2,9 @@ import { createInterface } from 'node:readline'
 
 /** One process of a group, in Node. */
 export interface RankProgram {
-  /** Makes the id by which they connect; only in the first process. */
+  /** Creates the id for connecting; only in the first process. */
   readonly makeId?: () => Uint8Array
-  /** Connects to the others; returns the line that says so, and what answers requests. */
+  /** Connects to the others. Returns the line to print then, and the function that answers requests. */
   readonly start: (id: Uint8Array) => Promise<{ readonly readyLine: string; readonly answer: Answer }>
 }
 
@@ -13,8 +13,8 @@ export type Answer = (words: readonly string[]) => number | string | Promise<num
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 
 /**
- * Prints that the program is ready, and answers requests on standard input until it ends, as the C programs in `native`
- * do.
+ * Prints that the program is ready, and answers requests on standard input until its end, like the C programs in
+ * `native`.
  */
 export async function answerRequests(readyLine: string, answer: Answer): Promise<void> {
   writeLine(readyLine)

@@ -1,5 +1,5 @@
-// One rank from its start to its first all-reduce, as native/firstAllReduce.c: RANK RANKS, or nothing as a rank of
-// shoal run.
+// One rank from its start to its first all-reduce, the counterpart of native/firstAllReduce.c: RANK RANKS, or no
+// arguments as a rank of shoal run.
 import { Device, DeviceBuffer } from '@shoal/driver'
 import { bootstrap } from '@shoal/launch'
 import { Communicator, ncclVersion, UniqueId } from '@shoal/nccl'
@@ -18,15 +18,15 @@ if (words.length === 2) {
   const start = prepareRank(job.deviceOrdinal)
   const id = await job.share('nccl', () => UniqueId.create().toBytes())
   process.stdout.write(`${await start(job.rank, job.worldSize, id)}\n`)
-  // Other ranks may not have their first sum yet.
+  // Wait, because other ranks may not have their first sum yet.
   await job.barrier('done')
   await job.dispose()
 }
 process.exit()
 
 /**
- * Does what needs no other rank. The function that it returns does the rest, and returns the line `ready VERSION INIT
- * FIRST`: the microseconds of `Communicator.initRank`, and of the first all-reduce with the wait for it.
+ * Does everything that needs no other rank. The returned function does the rest and returns the line `ready VERSION
+ * INIT FIRST`: the microseconds of `Communicator.initRank`, and of the first all-reduce including its wait.
  */
 function prepareRank(ordinal: number): (rank: number, worldSize: number, id: Uint8Array) => Promise<string> {
   const device = Device.get(ordinal)

@@ -16,11 +16,11 @@ import { takeRounds } from '../turns.js'
 interface Start {
   readonly init: number
   readonly first: number
-  /** From before the first process was started until the last rank had its first sum. */
+  /** From before the first process starts until the last rank has its first sum. */
   readonly whole: number
 }
 
-/** The time from the start of the processes to a communicator, and to the first all-reduce. */
+/** The time from starting the processes to a communicator, and to the first all-reduce. */
 export async function benchRanks(options: RunOptions): Promise<Outcome> {
   const devices = chooseDevices(devicesFor(options), options)
   const ranks = devices.length
@@ -60,7 +60,7 @@ async function startGroup(name: string, ranks: number, command: (rank: number) =
   return { ...slowestOf(group.readyLines), whole }
 }
 
-/** Starts the ranks by `shoal run`, which prints what they print. */
+/** Starts the ranks with `shoal run`, which forwards their output. */
 async function startJob(ranks: number): Promise<Start> {
   const program = fileURLToPath(new URL('../bin/shoal.js', import.meta.resolve('@shoal/cli')))
   const script = fileURLToPath(new URL('child.js', import.meta.url))
@@ -75,7 +75,7 @@ async function startJob(ranks: number): Promise<Start> {
   return { ...slowestOf(lines), whole }
 }
 
-/** Of lines `ready VERSION INIT FIRST`, in microseconds. */
+/** Parses lines `ready VERSION INIT FIRST`, in microseconds. */
 function slowestOf(lines: readonly string[]): Omit<Start, 'whole'> {
   const times = lines.map((line) => line.split(' ').slice(2).map(Number))
   const slowest = (index: number): number => Math.max(...times.map((each) => each[index] ?? Number.NaN)) / 1000

@@ -1,5 +1,5 @@
-// Started by imports.ts, once for each sample: imports packages, binds functions by calling them once, and prints what
-// that cost. Arguments: file with the functions or an empty word, how many to bind of each package (or `all`),
+// Started by imports.ts for each sample: imports packages, binds functions by calling them once, and prints the costs.
+// Arguments: the file with the functions or an empty word, the number of functions to bind per package (or `all`),
 // `library=specifier` ….
 import { readFileSync } from 'node:fs'
 import type { NativeLibrary } from '@shoal/ffi'
@@ -44,7 +44,10 @@ const residentBytes = process.memoryUsage.rss()
 const sample: BindSample = { importMilliseconds, bindMilliseconds, bound, residentBytes, libraries }
 console.log(JSON.stringify(sample))
 
-/** Has the recorder do what the package asks of a library when it looks for functions; returns what empties its log. */
+/**
+ * Makes the recorder answer the package's own calls while it resolves functions. Returns a function that clears its
+ * log.
+ */
 async function startRecorder(library: NativeLibrary): Promise<() => void> {
   const { hostView } = await import('@shoal/ffi')
   const address = library.rawSymbol('shoal_proof_log')

@@ -7,7 +7,7 @@ import { emptyPackage, measureStarts } from './starts.js'
 const packages = ['@shoal/types', '@shoal/ffi', '@shoal/driver', '@shoal/nccl'] as const
 const mebibyte = 2 ** 20
 
-/** Time, memory and libraries of an import, each in fresh processes, in turn with a bare Node. */
+/** The time, memory and loaded libraries of an import, each in fresh processes, alternating with a bare Node. */
 export async function benchImport({ rounds }: RunOptions): Promise<Outcome> {
   const programs = packages.map((name): Program => ({ count: '0', imports: [[name, name]] }))
   const { bareBytes, costs } = await measureImports(programs, rounds)

@@ -6,18 +6,18 @@ import type { BindSample } from './bindChild.js'
 
 const child = fileURLToPath(new URL('bindChild.js', import.meta.url))
 
-/** What a fresh process does: imports packages, and binds some of their functions. */
+/** The work of a fresh process: it imports packages and binds some of their functions. */
 export interface Program {
-  /** How many functions of each package. */
+  /** The number of functions to bind per package. */
   readonly count: '0' | '10' | 'all'
-  /** Library and specifier; a package without a library has its own name twice. */
+  /** Library and specifier. A package without a library has its own name twice. */
   readonly imports: readonly (readonly [library: string, specifier: string])[]
-  /** Where the functions are listed, where any are bound. */
+  /** The file that lists the functions, if any are bound. */
   readonly functionsFile?: string
   readonly environment?: Readonly<Record<string, string>>
 }
 
-/** What that costs. */
+/** The costs of this work. */
 export interface Cost {
   readonly bound: number
   readonly importMilliseconds: Series
@@ -27,12 +27,12 @@ export interface Cost {
   readonly libraries: readonly string[]
 }
 
-/** Runs each program in every round, in turn with a bare Node. */
+/** Runs each program in every round, alternating with a bare Node. */
 export async function measureImports(
   programs: readonly Program[],
   rounds: number,
 ): Promise<{ bareBytes: Series; costs: Cost[] }> {
-  // With the same functions file, which then is not counted.
+  // Uses the same functions file, so that its cost cancels out.
   const bareNode: Program = { ...programs[0], count: '0', imports: [] }
   const runs = [bareNode, ...programs].map((program, index) => [`program ${index}`, () => run(program)] as const)
   const samples = await takeRounds(Object.fromEntries(runs), rounds)

@@ -10,10 +10,10 @@ import { measureTypeChecks, type TypeCheckFigures } from './typeCheck.js'
 
 const mebibyte = 2 ** 20
 const boundCounts = ['0', '10', 'all'] as const
-/** A function that a program of each library calls. */
+/** A typical function of each library. */
 const typical = { driver: 'cuMemCreate', runtime: 'cudaMalloc', nccl: 'ncclAllReduce', nvshmem: 'nvshmem_putmem' }
 
-/** The cost of the raw packages: imports, bindings, memory, type-checks, downloads. */
+/** The costs of the raw packages: imports, bindings, memory, type checks, downloads. */
 export async function benchSys(options: RunOptions): Promise<Outcome> {
   console.log('building libraries that have every function …\n')
   const recorders = await buildRecorders(options.specFolder)

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { sysEntries } from './entries.js'
 import { packageFolder, withoutDeclarations } from './typeCheck.js'
 
-/** Bytes of the tarball of each raw package, as npm packs it. Returns the reason where that is impossible. */
+/** The size in bytes of each raw package's tarball, as npm packs it. Returns the reason if that is impossible. */
 export function measurePackedSizes(): Readonly<Record<string, number>> | string {
   const lacking = withoutDeclarations()
   if (lacking !== undefined) return lacking

@@ -8,20 +8,21 @@ import { temporaryFolder, writeTemporary } from '../compile.js'
 import { sysEntries } from './entries.js'
 
 /**
- * A function and a letter for each of its arguments: `p` a pointer, `n` a number, `b` a boolean; of a struct its size.
+ * A function, and a letter for each of its arguments: `p` for a pointer, `n` for a number, `b` for a boolean. For a
+ * struct, its size.
  */
 export type Callable = readonly [name: string, ...kinds: (string | number)[]]
 
-/** Libraries to bind functions of. */
+/** Libraries with functions to bind. */
 export interface Recorders {
-  /** Variables that name the recorders. */
+  /** Environment variables for the recorders' files. */
   readonly environment: Readonly<Record<string, string>>
   /** A file with the functions of each library, as `Record<string, Callable[]>`. */
   readonly functionsFile: string
   readonly counts: Readonly<Record<string, number>>
 }
 
-/** Builds libraries that have every function of the specs, all of which do nothing. */
+/** Builds libraries with every function of the specs. The functions do nothing. */
 export async function buildRecorders(specFolder: string | undefined): Promise<Recorders> {
   const specs = specFolder ?? fileURLToPath(new URL('../spec/', import.meta.resolve('@shoal/bindgen/dist/main.js')))
   const environment: Record<string, string> = {}
@@ -31,7 +32,7 @@ export async function buildRecorders(specFolder: string | undefined): Promise<Re
     if (!existsSync(file)) throw new Error(`there is no ${file}: name the folder of the specs with --spec`)
     const spec = JSON.parse(readFileSync(file, 'utf8')) as LibrarySpecFile
     environment[variable] = await compileLibrary(temporaryFolder(), `recorder-${library}`, emitRecorder(spec))
-    // The package itself calls those to find the others.
+    // The package itself calls these to find the others.
     const own = loaderFunctions(library)
     functions[library] = spec.functions
       .filter(({ symbol }) => !own.includes(symbol))

@@ -6,20 +6,20 @@ import { fileURLToPath } from 'node:url'
 import { type Series, series } from '../statistics.js'
 import { isTrial, takeRounds } from '../turns.js'
 
-/** What every import costs: a package with nothing in it. */
+/** A package without content, to measure the cost of any import. */
 export const emptyPackage = 'an empty package'
 
 const startsInRound = 5
 
 /**
- * Milliseconds of whole processes: of an ES module that does nothing, and what one takes longer that imports a package.
+ * Milliseconds of whole processes: of an empty ES module, and the additional time of a module that imports a package.
  */
 export interface Starts {
   readonly bare: Series
   readonly imports: Readonly<Record<string, Series>>
 }
 
-/** Starts a module with nothing in it and one for each package, and for an empty one, in turn. */
+/** Starts an empty module, a module per package and one for an empty package, alternating. */
 export async function measureStarts(packages: readonly string[], rounds: number): Promise<Starts> {
   const here = fileURLToPath(new URL('.', import.meta.url))
   const folder = mkdtempSync(join(tmpdir(), 'shoal-starts-'))
@@ -48,8 +48,8 @@ function makeEmptyPackage(folder: string): void {
 }
 
 /**
- * Milliseconds that Node takes to start, to run an ES module and to end: the least of some, as nothing makes one
- * quicker.
+ * Milliseconds that Node takes to start, run an ES module and end. Takes the minimum of several starts, because
+ * disturbances only make a start slower.
  */
 function startOf(program: string, folder: string, starts: number): number {
   let least = Number.POSITIVE_INFINITY

@@ -10,7 +10,7 @@ import { sysEntries } from './entries.js'
 
 const require = createRequire(import.meta.url)
 
-/** Milliseconds that the compiler takes, as a process: of an empty file, and of one that imports an entry point. */
+/** Milliseconds of the compiler's process: for an empty file, and for a file that imports an entry point. */
 export interface TypeCheckFigures {
   readonly typescript: string
   readonly files: Readonly<Record<string, Series>>
@@ -23,13 +23,13 @@ export function packageFolder(name: string): string {
   return folder
 }
 
-/** Why there are no declarations to check or to pack, or undefined. */
+/** The reason why there are no declarations to check or to pack, or undefined. */
 export function withoutDeclarations(): string | undefined {
   const lacking = sysEntries.find(({ package: name }) => !existsSync(join(packageFolder(name), 'dist', 'index.d.ts')))
   return lacking === undefined ? undefined : `${lacking.package} has no declarations here`
 }
 
-/** Times `tsc --noEmit` of each file, in turn. Returns the reason where that is impossible. */
+/** Times `tsc --noEmit` for each file, alternating. Returns the reason if that is impossible. */
 export async function measureTypeChecks(
   rounds: number,
   functions: Readonly<Record<string, string>>,
