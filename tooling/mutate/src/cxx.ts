@@ -1,8 +1,8 @@
 import { type Mutant, operators } from './mutant.js'
 
 /**
- * Everything that can be wrong in a source of C++, as far as its text tells: it is formatted, operators stand between
- * spaces. Half of the kinds are things that are forgotten: a lock, a status, a term, a statement.
+ * Returns every fault that can be made in a C++ source without parsing it. The source is expected to be formatted:
+ * operators stand between spaces. Half of the kinds are omissions: of a lock, a status, a term or a statement.
  */
 export function cxxMutants(file: string, text: string): Mutant[] {
   const code = withoutWords(text)
@@ -32,7 +32,7 @@ export function cxxMutants(file: string, text: string): Mutant[] {
       add('condition never true', start, end - start, `false && (${condition})`)
     }
   }
-  // Terms that are forgotten: offsets, high words, conditions.
+  // Terms that a programmer can forget: offsets, high words, conditions.
   for (const match of code.matchAll(/(?<=[\w)\]]) (?:[+\-|&]|&&|\|\|) [\w.:]+(?:->[\w.]+)*(?:\([^()]*\))?(?=[;),])/g)) {
     add('term left out', match.index, match[0].length, '')
   }
@@ -41,7 +41,7 @@ export function cxxMutants(file: string, text: string): Mutant[] {
   for (const match of code.matchAll(call)) add('statement left out', match.index, match[0].length, ';')
   const assignment = /(?<=[;{}]\s*\n\s+)[\w.\->[\]]+ [+\-|&]?= [^;{}\n]+;(?=\n)/g
   for (const match of code.matchAll(assignment)) add('statement left out', match.index, match[0].length, ';')
-  // What begins and ends with a scope: locks, contexts, counts of users.
+  // Objects that work until the end of their scope: locks, contexts, counts of users.
   const scope =
     /(?<=\n\s+)(?:const )?(?:std::(?:lock_guard|unique_lock|scoped_lock)|[\w:]*(?:Scope|Context|Waiting|Current|Held|OnStream))\b \w+\([^;{}]*\);(?=\n)/g
   for (const match of code.matchAll(scope)) add('scope left out', match.index, match[0].length, ';')
@@ -49,8 +49,8 @@ export function cxxMutants(file: string, text: string): Mutant[] {
 }
 
 /**
- * The text with comments, literals, and lines of the preprocessor and of assertions blanked, every character in its
- * place.
+ * Returns the text with comments, literals, preprocessor lines and assertions replaced by spaces. Every other character
+ * keeps its position.
  */
 function withoutWords(text: string): string {
   const words =
@@ -58,7 +58,7 @@ function withoutWords(text: string): string {
   return text.replaceAll(words, (word) => word.replaceAll(/[^\n]/g, ' '))
 }
 
-/** Where the parenthesis that stands open at `from` is closed. */
+/** Returns the position of the parenthesis that closes the one that is open at `from`. */
 function closing(code: string, from: number): number {
   let depth = 1
   let at = from

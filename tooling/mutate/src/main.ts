@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** Puts small faults into a copy of the sources, one at a time, and runs the tests that could notice. */
+/** Puts small faults into a copy of the sources, one at a time, and runs the tests that could notice the fault. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -44,7 +44,7 @@ function main(): number {
   const seed = Number(values.seed ?? Date.now() % 1_000_000)
   const kept = values.json !== undefined && existsSync(values.json) ? readFileSync(values.json, 'utf8') : '[]'
   const results = JSON.parse(kept) as Result[]
-  // The copy is what is broken, also when somebody works on the sources meanwhile.
+  // Mutants are drawn from the copy, because they go into the copy and somebody may change the workspace meanwhile.
   using scratch = values.list ? undefined : new Scratch(root)
   const home = scratch?.root ?? root
   const drawn = chosen(positionals).map((subject): [Subject, Mutant[]] => [
@@ -91,7 +91,7 @@ function main(): number {
 const isSame = (one: Place, other: Place): boolean =>
   isEquivalent(one, [{ ...other, reason: '' }]) && one.line === other.line
 
-/** The mutants of a subject that nothing has noticed. */
+/** Returns the mutants of a subject that survived the tests in earlier results. */
 function left(home: string, { files }: Subject, results: readonly Result[]): Mutant[] {
   const survived = results.filter(({ outcome, file }) => outcome === 'survived' && files.includes(file))
   return [...new Set(survived.map(({ file }) => file))].flatMap((file) => {
@@ -101,7 +101,7 @@ function left(home: string, { files }: Subject, results: readonly Result[]): Mut
   })
 }
 
-/** The subjects that the arguments name, each with the files that they name. */
+/** Returns the subjects that the arguments name, each with the files that the arguments name. */
 function chosen(names: readonly string[]): Subject[] {
   const all = allSubjects(root)
   if (names.length === 0) return all
@@ -116,7 +116,7 @@ function chosen(names: readonly string[]): Subject[] {
 
 function judge(scratch: Scratch, subject: Subject, mutant: Mutant): Pick<Result, 'outcome' | 'by'> {
   if (isEquivalent(placeOf(mutant, scratch.read(mutant.file)), equivalents)) return { outcome: 'equivalent' }
-  // The compiler is asked first: a test of what it refuses may take its whole time limit.
+  // The compiler runs first, because a test of code that does not compile may use up its whole time limit.
   if (!scratch.compiles(mutant) || !scratch.build(subject, mutant)) return { outcome: 'unbuilt' }
   const verdicts: Verdict[] = []
   for (const folders of subject.tests) {
@@ -125,7 +125,7 @@ function judge(scratch: Scratch, subject: Subject, mutant: Mutant): Pick<Result,
     if (outcome !== undefined) return { outcome, ...(by === undefined ? {} : { by }) }
     verdicts.push(verdict)
   }
-  // Nothing could notice a fault then, and all would count as unseen.
+  // In this case no test could notice any fault, and every fault would count as survived.
   if (verdicts.every(({ isUnasked }) => isUnasked)) throw new Error(`the original passes no test of ${subject.name}`)
   return { outcome: 'survived' }
 }
@@ -135,7 +135,10 @@ function print({ outcome, kind, file, line, change, before, by }: Result): void 
   console.log(`${outcome.padEnd(10)}${file}:${line}  ${kind}: ${change}  in  ${before}${who}`)
 }
 
-/** Adds rows to the table between the marks of a page. Only rows of the same run are replaced: a bad run stays. */
+/**
+ * Adds rows to the table between the marks of a page. New rows replace only rows of the same run, so a run with a bad
+ * score stays.
+ */
 function writePage(page: string, rows: readonly Row[]): void {
   const [from, to] = ['<!-- mutation -->', '<!-- /mutation -->']
   const text = existsSync(page) ? readFileSync(page, 'utf8') : `${from}\n${to}\n`

@@ -1,6 +1,6 @@
-/** One small fault: a range of a file and what stands there instead. */
+/** One small fault: a range of a file and its replacement. */
 export interface Mutant {
-  /** What is wrong, such as `a wait that is left out`: a line is drawn first, then one of its kinds. */
+  /** Kind of the fault, such as `wait left out`. `draw` picks a line first, then one of the kinds on that line. */
   readonly kind: string
   /** Path below the root of the repository. */
   readonly file: string
@@ -9,13 +9,13 @@ export interface Mutant {
   readonly replacement: string
 }
 
-/** A mutant by line, as a person finds it. */
+/** A mutant by its line, which a person can find in the source. */
 export interface Place {
   readonly file: string
   readonly line: number
-  /** The line as it is, without its indentation. */
+  /** The original line without its indentation. */
   readonly before: string
-  /** What is replaced, and by what. */
+  /** The replaced text and its replacement. */
   readonly change: string
 }
 
@@ -38,7 +38,7 @@ export function mutated(mutant: Mutant, text: string): string {
   return text.slice(0, mutant.start) + mutant.replacement + text.slice(mutant.end)
 }
 
-/** The operators that take each other's place, in TypeScript and in C++. */
+/** Operators of TypeScript and C++ with the operator that replaces each. */
 export const operators: Readonly<Record<string, string>> = {
   '<': '<=',
   '<=': '<',

@@ -5,17 +5,21 @@ export interface Result extends Place {
   readonly seed: number
   readonly kind: string
   /**
-   * `noticed` by a test, `late` where the tests did not end and those of the original did,
-   * `unclear` where neither did, `unbuilt` what no compiler takes, `equivalent` what changes nothing.
+   * - `noticed`: a test failed.
+   * - `late`: the tests did not end in time with the mutant, but did with the original.
+   * - `survived`: all tests passed.
+   * - `unclear`: the tests did not end in time with the mutant, and with the original they did not end or were slow.
+   * - `unbuilt`: the compiler rejected the mutant.
+   * - `equivalent`: the mutant behaves like the original.
    */
   readonly outcome: 'noticed' | 'late' | 'survived' | 'unclear' | 'unbuilt' | 'equivalent'
   /** The first test that failed. */
   readonly by?: string
-  /** It was tried before, and not noticed. */
+  /** True if an earlier run tried this mutant and no test noticed it. */
   readonly isAgain?: boolean
 }
 
-/** A fault that no test can notice, and why. */
+/** A mutant that no test can notice, with the reason. */
 export interface Equivalent {
   readonly file: string
   readonly before: string
@@ -30,8 +34,8 @@ export function isEquivalent(place: Place, list: readonly Equivalent[]): boolean
 }
 
 /**
- * Counts of a part of the sources in one run: `first` of its faults were noticed when they were tried first, `noticed`
- * now.
+ * Counts for one part of the sources in one run. `first` counts the mutants that the tests noticed at the first try,
+ * `noticed` those that they notice now.
  */
 export interface Row {
   readonly what: string
@@ -44,7 +48,7 @@ export interface Row {
 
 const head = ['| what | seed | faults | at first | noticed | equivalent | score |', '|---|---|---|---|---|---|---|']
 
-/** What the rows of subjects that are made up of several are called, and those of native code. */
+/** Titles of the table rows that join several subjects, and of the rows for native code. */
 const titles: Readonly<Record<string, string>> = {
   sim: 'sim, native code',
   spec: 'specs',
@@ -70,7 +74,7 @@ export function rowsOf(results: readonly Result[]): Row[] {
   })
 }
 
-/** The rows of a table that `table` wrote. */
+/** Parses the rows of a table that `table` wrote. */
 export function rowsIn(text: string): Row[] {
   const row = /^\| (?!all )(.+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|.*\|$/gm
   return [...text.matchAll(row)].map(([, what = '', seed = '', ...counts]) => {
@@ -79,7 +83,7 @@ export function rowsIn(text: string): Row[] {
   })
 }
 
-/** A table of Markdown: each part, and all of them. */
+/** Returns a Markdown table with a row for each part and a row of totals. */
 export function table(rows: readonly Row[]): string {
   const sum = (key: 'faults' | 'first' | 'noticed' | 'equivalent') => rows.reduce((all, row) => all + row[key], 0)
   const all = { faults: sum('faults'), first: sum('first'), noticed: sum('noticed'), equivalent: sum('equivalent') }

@@ -14,26 +14,26 @@ import { basename, join } from 'node:path'
 import { type Mutant, mutated } from './mutant.js'
 import type { Step, Subject } from './subjects.js'
 
-/** What came of the tests of a fault; `undefined` when all of them passed. */
+/** Result of the tests for a mutant. `outcome` is `undefined` if all tests passed. */
 export interface Verdict {
   readonly outcome: 'noticed' | 'late' | 'unclear' | undefined
   /** The first test that failed. */
   readonly by?: string
-  /** There was no test that the original passes. */
+  /** Set if the original passes none of the tests, so that no test could run. */
   readonly isUnasked?: true
 }
 
 /** How a run of vitest ended. */
 interface Run {
   readonly outcome: 'passed' | 'failed' | 'timeout'
-  /** The file that failed, and its first test that did. */
+  /** The file that failed, and the first test in it that failed. */
   readonly failed?: string
   readonly test?: string
-  /** How much of its time limit it took, from 0 to 1. */
+  /** Part of the time limit that the run took, from 0 to 1. */
   readonly share: number
 }
 
-/** What vitest writes with `--reporter=json`. */
+/** Part of the output of vitest with `--reporter=json`. */
 interface Report {
   readonly testResults: readonly {
     readonly name: string
@@ -44,21 +44,23 @@ interface Report {
   }[]
 }
 
-/** Files of tests that take longer than this, in seconds, are asked when no other has noticed. */
+/** Seconds. Test files that take longer run last, only if no other file has noticed the mutant. */
 const long = 5
 
-/** A copy of the workspace, with everything built, in which sources may be broken. */
+/** A copy of the built workspace, in which sources may be broken. */
 export class Scratch {
   readonly root = mkdtempSync(join(tmpdir(), 'shoal-mutate-'))
-  /** Whether a test, or a file of them, proves anything: the original passes it, and it fails again when it failed. */
+  /** Maps a test or test file to whether its failures count: the original passes it, and its failure repeats. */
+   * Tells for each test, or file of tests, whether its failures count: the original passes it, and a failure repeats.
+   */
   readonly #isSound = new Map<string, boolean>()
-  /** Seconds that a file of tests took when it last passed. */
+  /** Seconds that each test file took when it last passed. */
   readonly #seconds = new Map<string, number>()
-  /** A file with a mutant in it, and what it was. */
+  /** The file that contains a mutant now, and its original text. */
   #broken: readonly [file: string, original: string] | undefined
 
   constructor(workspace: string) {
-    // Some tests start processes of another user, who has to get in.
+    // Some tests start processes as another user, and that user needs access to the folder.
     chmodSync(this.root, 0o755)
     const left = ['.git', '.gpu', '.turbo', 'out']
     for (const entry of readdirSync(workspace)) {
@@ -75,7 +77,7 @@ export class Scratch {
     return readFileSync(join(this.root, file), 'utf8')
   }
 
-  /** Builds a subject, with a mutant in it or as it is. False when it does not build. */
+  /** Builds a subject with a mutant, or the original. Returns false if the build fails. */
   build(subject: Subject, mutant?: Mutant): boolean {
     this.mend()
     if (mutant !== undefined) {
@@ -83,12 +85,12 @@ export class Scratch {
       this.#broken = [mutant.file, original]
       writeFileSync(join(this.root, mutant.file), mutated(mutant, original))
     }
-    // The source stays broken while the tests run: some import it, some make native code anew or compare generated
-    // sources with their spec.
+    // The source stays broken while the tests run, because some tests import the source, some rebuild native code and
+    // some compare generated sources with their spec.
     return subject.build.every((step) => this.#run(step) === 0)
   }
 
-  /** Puts back the source that a build has broken. */
+  /** Restores the source that a build has broken. */
   mend(): void {
     if (this.#broken === undefined) return
     const [file, original] = this.#broken
@@ -96,7 +98,7 @@ export class Scratch {
     this.#broken = undefined
   }
 
-  /** Whether the compiler takes a mutant: what it refuses never gets to a test. */
+  /** Returns true if the TypeScript compiler accepts a mutant. A mutant that it rejects would never reach a test. */
   compiles(mutant: Mutant): boolean {
     const name = /^(packages\/[^/]+)\/src\//.exec(mutant.file)?.[1]
     if (name === undefined) return true
@@ -110,8 +112,8 @@ export class Scratch {
   }
 
   /**
-   * Runs the tests in folders on a subject that was built with a mutant: first those whose names are like the mutant's,
-   * last those that take long.
+   * Runs the tests in folders on a subject that was built with a mutant. Files whose names contain the name of the
+   * mutated file run first, slow files last.
    */
   test(subject: Subject, folders: readonly string[], mutant: Mutant): Verdict {
     const wanted = basename(mutant.file).replace(/\..*$/, '').toLowerCase()
@@ -129,7 +131,7 @@ export class Scratch {
         const { outcome, failed, test } = this.#vitest(left)
         if (outcome === 'passed') break
         if (outcome === 'timeout') {
-          // Where other work has made the machine slow, the original would not be in time either.
+          // If other work has made the machine slow, the original would exceed the limit too.
           this.build(subject)
           const original = this.#vitest(left)
           return { outcome: original.outcome !== 'timeout' && original.share < 0.5 ? 'late' : 'unclear' }
@@ -145,15 +147,15 @@ export class Scratch {
   }
 
   /**
-   * Whether what failed fails again, and passes on the original. Files with a test that fails there prove nothing from
-   * then on.
+   * Returns true if the failure repeats with the mutant and the original passes. If the original fails too, failures of
+   * these files no longer count.
    */
   #proves(files: readonly string[], test: string | undefined, subject: Subject, mutant: Mutant): boolean {
-    // Alone it may pass, since others were not before it.
+    // The test may pass alone because its failure depends on the tests that ran before it.
     const alone = test !== undefined && this.#vitest(files, test).outcome !== 'passed' ? test : undefined
     const key = `${files} ${alone}`
     if (alone === undefined && this.#vitest(files).outcome === 'passed') {
-      // It may be the fault that comes and goes: the file is asked again about the next one.
+      // The mutant itself may cause a failure that does not always happen, so the file runs again for the next mutant.
       console.log(`  not counted, since it fails now and then: ${this.#short(files)}`)
       return false
     }
@@ -172,7 +174,7 @@ export class Scratch {
     return files.map((file) => file.slice(this.root.length + 1)).join(', ')
   }
 
-  /** Runs files of tests, or of one of them the test of a name. */
+  /** Runs test files, or the test of this name in one of them. */
   #vitest(files: readonly string[], test?: string): Run {
     const output = join(this.root, 'out', 'vitest.json')
     rmSync(output, { force: true })
@@ -181,7 +183,7 @@ export class Scratch {
     const chosen = test === undefined ? [] : ['--testNamePattern', `^${test.replaceAll(/[^\w ]/g, '.')}$`]
     const all = ['run', ...files, ...chosen, '--bail=1', '--reporter=json', `--outputFile=${output}`]
     const started = performance.now()
-    // `timeout` ends the whole group: workers of vitest, and what the tests started.
+    // `timeout` kills the whole process group: the workers of vitest and the processes that tests started.
     const command = ['--signal=KILL', `${Math.ceil(limit)}`, join(this.root, 'node_modules/.bin/vitest'), ...all]
     const { status, signal, error } = spawnSync('timeout', command, { cwd: this.root, stdio: 'ignore' })
     if (error !== undefined) throw error
@@ -190,7 +192,7 @@ export class Scratch {
     const results = existsSync(output) ? (JSON.parse(readFileSync(output, 'utf8')) as Report).testResults : []
     if (status === 0) {
       const hasRun = results.some((file) => file.assertionResults.some((one) => one.status === 'passed'))
-      // A name that is not found leaves nothing to run.
+      // If vitest does not find a test of this name, it runs no test and succeeds.
       if (test !== undefined && !hasRun) return this.#vitest(files)
       if (test === undefined)
         for (const one of results) this.#seconds.set(one.name, (one.endTime - one.startTime) / 1000)

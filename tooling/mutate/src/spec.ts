@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.js'
 
-/** What a spec says, by kind: where it is said, and what would be wrong instead. */
+/** Facts in a spec by kind: the pattern that finds a fact, and a function that returns a wrong value for it. */
 const facts: Readonly<Record<string, readonly [RegExp, (said: string) => string]>> = {
   'a constant': [/(?<="value":")\d+(?=","kind":"number")/g, (value) => `${BigInt(value) + 1n}`],
   'an enumerator': [/(?<=\["\w+",)\d+(?=\])/g, (value) => `${Number(value) + 1}`],
@@ -12,7 +12,7 @@ const facts: Readonly<Record<string, readonly [RegExp, (said: string) => string]
   'a field': [/(?<="type":\{"kind":")u(?=(?:32|64)"\})/g, () => 'i'],
 }
 
-/** Faults of a spec, a list for each kind: there are far more of some than of others. */
+/** Returns the mutants of a spec, one list for each kind, because some kinds have far more mutants than others. */
 export function specMutants(file: string, text: string): Mutant[][] {
   return Object.entries(facts).map(([kind, [pattern, wrong]]) =>
     [...text.matchAll(pattern)].map(({ index, 0: said }) => ({

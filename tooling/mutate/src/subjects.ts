@@ -6,19 +6,19 @@ import type { Random } from './random.js'
 import { specMutants } from './spec.js'
 import { typescriptMutants } from './typescript.js'
 
-/** A command and the folder, below the root, that it runs in. */
+/** A command and the folder, below the root, in which it runs. */
 export type Step = readonly [folder: string, command: string, ...args: string[]]
 
-/** Sources that are mutated together, and what sees them. */
+/** Sources that are mutated together, and the tests that cover them. */
 export interface Subject {
   readonly name: string
   /** Path of each source below the root. */
   readonly files: readonly string[]
-  /** Makes what tests load. */
+  /** Builds the files that the tests load. */
   readonly build: readonly Step[]
-  /** Folders of tests, in turn: the next one is asked when nothing in those before noticed. */
+  /** Folders of tests in order. The next group runs only if no test of an earlier group noticed the mutant. */
   readonly tests: readonly (readonly string[])[]
-  /** Files of tests that are not asked. */
+  /** Test files that do not run. */
   readonly leftOut?: readonly string[]
 }
 
@@ -28,7 +28,7 @@ const bundle = (name: string): Step => [`packages/${name}`, process.execPath, '.
 const make = (name: string): Step => [`packages/${name}/native`, 'make', '-s', '-j', '2']
 const generate: Step = ['.', process.execPath, 'tooling/bindgen/dist/main.js', '--from-spec']
 
-/** Who else sees a package, besides its own tests. */
+/** Tests of other packages that cover a package, besides its own tests. */
 const seenBy: Readonly<Record<string, readonly (readonly string[])[]>> = {
   types: [packageTests('ffi', 'driver')],
   ffi: [[conformance], packageTests('driver')],
@@ -45,7 +45,7 @@ const seenBy: Readonly<Record<string, readonly (readonly string[])[]>> = {
   cli: [],
 }
 
-/** What is mutated: every package, the native code of two, and the spec. */
+/** Returns everything that is mutated: every package, the native code of `ffi` and `sim`, and the specs. */
 export function allSubjects(root: string): Subject[] {
   const subjects: Subject[] = Object.entries(seenBy).map(([name, others]) => ({
     name,
@@ -85,15 +85,15 @@ export function allSubjects(root: string): Subject[] {
       files: [`tooling/bindgen/spec/${library}.json`],
       build: [generate, ...packages.map(bundle)],
       tests: [['tooling/bindgen/test'], packageTests(...packages)],
-      // They compare the spec with what the generator makes of headers: one that is wrong would make the same fault
-      // twice.
+      // These tests compare the spec with what the generator makes of the headers. A mutant stands for a fault of the
+      // generator, and such a fault would make both wrong in the same way.
       leftOut: ['check.test.ts', 'add.test.ts'],
     })
   }
   return subjects
 }
 
-/** Sources below a folder that people wrote. */
+/** Returns the sources below a folder, without generated ones. */
 function sources(root: string, folder: string, ending: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .filter(
@@ -105,7 +105,7 @@ function sources(root: string, folder: string, ending: string): string[] {
     .sort()
 }
 
-/** All mutants of a source; of a spec, a list for each kind. */
+/** Returns all mutants of a file: one list for a source, one list for each kind for a spec. */
 export function mutantsOf(root: string, file: string): Mutant[][] {
   const text = readFileSync(join(root, file), 'utf8')
   if (file.endsWith('.json')) return specMutants(file, text)
@@ -113,9 +113,9 @@ export function mutantsOf(root: string, file: string): Mutant[][] {
 }
 
 /**
- * Draws so many mutants of a subject: of a source a line, all equally likely, then one of the kinds of faults that it
- * may have; of a spec a kind. Drawn from the list of all mutants, lines full of numbers and operators would be most of
- * the sample.
+ * Draws `count` mutants of a subject. In a source, every line is equally likely; then a kind is drawn among the kinds
+ * that the line allows. In a spec, a kind is drawn first. If mutants were drawn from the list of all mutants instead,
+ * lines with many numbers and operators would fill most of the sample.
  */
 export function draw(root: string, subject: Subject, count: number, random: Random): Mutant[] {
   const places = subject.files.flatMap((file) => {

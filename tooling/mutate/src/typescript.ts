@@ -1,19 +1,18 @@
 import ts from 'typescript-api'
 import { type Mutant, operators } from './mutant.js'
 
-/** Methods and functions that take each other's place. */
+/** Methods and functions with the one that replaces each. */
 const names: Readonly<Record<string, string>> = {
   ...{ some: 'every', every: 'some', min: 'max', max: 'min', floor: 'ceil', ceil: 'floor' },
   ...{ find: 'findLast', findLast: 'find', push: 'unshift', finally: 'then' },
 }
 
-/** Operators whose right side may be forgotten: offsets, high words, flags, fallbacks, conditions. */
+/** Operators whose right side a programmer can forget: offsets, high words, flags, fallbacks, conditions. */
 const terms = new Set(['+', '-', '|', '&', '*', '<<', '??', '&&', '||'])
 
 /**
- * Everything that can be wrong in a source of TypeScript. Types, imports and the words of errors are left alone. Half
- * of the kinds are things that are forgotten, which tests notice least: a wait, an argument, a term, a property, a
- * result.
+ * Returns every fault that can be made in a TypeScript source. Types, imports and error messages stay as they are. Half
+ * of the kinds are omissions, because tests notice them least: of a wait, an argument, a term, a property or a result.
  */
 export function typescriptMutants(file: string, text: string): Mutant[] {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
@@ -23,7 +22,7 @@ export function typescriptMutants(file: string, text: string): Mutant[] {
   }
   const replace = (kind: string, node: ts.Node, replacement: string): void =>
     change(kind, node.getStart(source), node.getEnd(), replacement)
-  /** Leaves one of a list out, with the comma behind it or before it. */
+  /** Removes one element of a list, with the comma after it or before it. */
   const leaveOut = (kind: string, list: ts.NodeArray<ts.Node>, index: number): void => {
     const [node, next, before] = [list[index] as ts.Node, list[index + 1], list[index - 1]]
     if (next !== undefined) change(kind, node.getStart(source), next.getStart(source), '')
@@ -80,7 +79,7 @@ export function typescriptMutants(file: string, text: string): Mutant[] {
   return found
 }
 
-/** What an assignment takes apart. */
+/** Returns true if the literal is the target of a destructuring assignment. */
 const isTarget = (node: ts.ArrayLiteralExpression): boolean =>
   (ts.isBinaryExpression(node.parent) && node.parent.left === node) ||
   (ts.isForOfStatement(node.parent) && node.parent.initializer === node)

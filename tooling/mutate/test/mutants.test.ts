@@ -12,7 +12,7 @@ import { typescriptMutants } from '../src/typescript.js'
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const all = (mutants: readonly Mutant[], text: string): string[] => mutants.map((one) => mutated(one, text))
 
-/** The kind of each fault, and what stands in the place of what is changed. */
+/** Returns the kind of each mutant, the replaced text and the replacement. */
 const changes = (mutants: readonly Mutant[], text: string): string[] =>
   mutants.map(({ kind, start, end, replacement }) => `${kind}: ${text.slice(start, end)} > ${replacement}`)
 
