@@ -51,8 +51,6 @@ const long = 5
 export class Scratch {
   readonly root = mkdtempSync(join(tmpdir(), 'shoal-mutate-'))
   /** Maps a test or test file to whether its failures count: the original passes it, and its failure repeats. */
-   * Tells for each test, or file of tests, whether its failures count: the original passes it, and a failure repeats.
-   */
   readonly #isSound = new Map<string, boolean>()
   /** Seconds that each test file took when it last passed. */
   readonly #seconds = new Map<string, number>()
