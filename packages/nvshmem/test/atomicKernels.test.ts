@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
-// What the package does not export: the software device's own atomics are used there, so the parts are tested one by
-// one here, and the whole on GPUs.
+// Parts that the package does not export. The software device has its own atomics, so each part is tested separately
+// here, and the whole on GPUs.
 import { fromBits, toBits } from '../src/atomics/bits.js'
 import { kernelName, kernelOperations, kernelSource } from '../src/atomics/kernelSource.js'
 

@@ -27,7 +27,7 @@ describe('AtomicOperations', () => {
   })
 
   test("have the same results by kernels, which NVIDIA's library needs", async () => {
-    // The files of the software device, named like any others: the package takes them for NVIDIA's.
+    // The software device's files under other names, so that the package takes them for NVIDIA's.
     const environment = {
       SHOAL_DEVICE: '',
       SHOAL_CUDA_LIBRARY: join(libraryFolder(), libraries.cuda),

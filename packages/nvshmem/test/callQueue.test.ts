@@ -10,13 +10,13 @@ import { NativeMemory, useSoftwareDevice } from '@shoal/ffi'
 import { AbortedError, DisposedError, memoryProtocol, TimeoutError } from '@shoal/types'
 import { afterEach, beforeAll, expect, test } from 'vitest'
 import { openTimers } from '../../ffi/test/support/openTimers.js'
-// Not exported: what it does between two calls cannot be seen from outside.
+// Not exported. Its actions between two calls cannot be observed from outside.
 import { CallQueue } from '../src/queue/callQueue.js'
 
 let context: bigint
 const queues: CallQueue[] = []
 const current = NativeMemory.allocate(8)
-/** Any call that comes back at once. */
+/** A call that returns at once. */
 const look = (): unknown => cuCtxGetCurrent(current)
 
 beforeAll(() => {
@@ -38,7 +38,7 @@ function made(defaults: ConstructorParameters<typeof CallQueue>[1] = {}): CallQu
   return queue
 }
 
-/** Something that a call waits for. */
+/** Creates a promise for a call to wait for, and a function that resolves it. */
 function gate() {
   let open = (): void => undefined
   let fail = (_: unknown): void => undefined
@@ -96,7 +96,7 @@ test.runIf(existsSync('/proc/self/task'))(
       const before = threads()
       const many = Array.from({ length: 8 }, () => made())
       await Promise.all(many.map((queue) => queue.run('call', look)))
-      // Threads that others start and end meanwhile are fewer than half of these.
+      // Other code starts and ends fewer than half as many threads meanwhile.
       expect(threads()).toBeGreaterThan(before + 4)
       for (const queue of many) {
         if (end === 'abandon') queue.run('left', look, { after: gate().after }).catch(() => undefined)
@@ -120,7 +120,7 @@ test('a call that only starts work times out while queued, and still runs in its
   await first
   await queue.ask('ask', () => calls.push('ask'))
   expect(calls).toEqual(['start', 'ask'])
-  // At once where nothing is under way, and then it needs no limit.
+  // Runs at once if no call is in progress, and then needs no limit.
   await queue.start('now', () => calls.push('now'))
   expect(calls).toEqual(['start', 'ask', 'now'])
 })
@@ -154,7 +154,7 @@ test('a fired signal rejects calls, and look-ups still run', async () => {
   controller.abort('later')
   await expect(waiting).rejects.toMatchObject({ operation: 'waiting', cause: 'later' })
   expect([queue.idle, queue.takesCalls, queue.stuckIn]).toEqual([false, false, undefined])
-  // After its end it listens no more.
+  // After its end the queue removes its listener.
   const ended = new AbortController()
   const over = made({ signal: ended.signal })
   over.close('Session')

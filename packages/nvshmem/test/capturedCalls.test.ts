@@ -1,4 +1,4 @@
-// What a captured call on a stream uses is there at each launch of the graph, or the launch throws.
+// At each launch of a graph, the objects of its captured calls exist, or the launch throws.
 import { Device, DeviceBuffer, Module } from '@shoal/driver'
 import { Graph } from '@shoal/driver/graph'
 import type { SymmetricBuffer, Team } from '@shoal/nvshmem'

@@ -58,12 +58,12 @@ test('the timeout of a queued call ends only that wait, and does not mark the se
   expect(error).toBeInstanceOf(TimeoutError)
   expect(error).toMatchObject({ operation: 'Session.barrierAll', timeout: 20 })
   expect(await put).toMatchObject({ name: 'TimeoutError', operation: 'Session.put', timeout: 20 })
-  // The copy is under way, and others still get their turn behind it.
+  // The copy is in progress, and later calls still wait for their turn.
   const last = session.barrierAll()
   withContext(handle, () => cuMemsetD8Async(word.address as CUdeviceptr, 1, 1, stream))
   expect([...(await underWay)]).toEqual([0, 0, 0, 0])
   await last
-  // What was given up before its turn is still made in its turn: other PEs may count on it.
+  // A call that was cancelled before its turn still runs in its turn, because other PEs may depend on it.
   expect([...(await target.toArray())]).toEqual([1, 2, 3, 4])
   withContext(handle, () => cuStreamDestroy(stream))
 })
@@ -298,7 +298,7 @@ function fail(error: Error): never {
 
 const splits: { readonly [name: string]: object } = { splitStrided: { start: 0, size: 1 }, split2d: { xRange: 1 } }
 
-/** Target and source, or an element and its value. */
+/** Returns the two operands of a call: target and source, or an element and its value. */
 function sidesOf(name: string): unknown[] {
   if (name.includes('Element')) return name.startsWith('put') ? [target, 1] : [target]
   const local = name.endsWith('Stream') ? target : floats

@@ -12,7 +12,7 @@ const launch = (options: object, kernel: unknown = 1n): (() => unknown) => {
     )
 }
 
-/** Tells its grid, its block, and the parameters behind the memory that it writes to. */
+/** A kernel that writes its grid, its block and its other parameters to memory. */
 const tell = `.version 7.0
 .target sm_70
 .address_size 64

@@ -17,7 +17,7 @@ interface Ended {
 const folder = scratchFolder()
 let runs = 0
 
-/** For the programs: waits until NVSHMEM would hold the process up, however busy the machine is. */
+/** Waits until NVSHMEM would delay the end of the process, even on a busy machine. */
 const inside = `
   const inside = async () => {
     const { existsSync } = process.getBuiltinModule('node:fs')
@@ -29,7 +29,7 @@ function run(program: string, more: NodeJS.ProcessEnv = {}): Ended {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
     encoding: 'utf8',
-    // A process that hangs waits for ever; one that does not may still need long on a busy machine.
+    // A hanging process waits forever. Any other may still be slow on a busy machine.
     timeout: 120_000,
     killSignal: 'SIGKILL',
     env: {
@@ -48,7 +48,7 @@ function run(program: string, more: NodeJS.ProcessEnv = {}): Ended {
 
 const options = (worldSize: number): string => `{ device: 0, rank: 0, worldSize: ${worldSize}, id: UniqueId.create() }`
 
-/** What a worker does that says when it waits for a PE that never comes, or has given that up. */
+/** A worker that reports when it waits for a PE that never joins, or when it has cancelled that wait. */
 const waitingWorker = (givesUp: boolean): string => `
   import { Worker } from 'node:worker_threads'
   const worker = new Worker(\`
@@ -113,7 +113,7 @@ describe('a process that exits while NVSHMEM waits in a call that never returns'
     const [left, other] = (await runJob(`faults.${program}`, 2, {
       environment: { SHOAL_NVSHMEM_LIBRARY: library },
       limit: 120_000,
-      // Not before: the software device lets a call go whose PE has died.
+      // Not earlier, because the software device ends a call whose PE has died.
       onSaid: (_, __, job) => void job[0]?.once('exit', () => job[1]?.kill('SIGKILL')),
     })) as [End, End]
     expect(other.signal).toBe('SIGKILL')
@@ -130,7 +130,7 @@ describe('a process stays alive while a caller waits behind an aborted call', ()
     ['a call with separate memory', 'session.put(here, source, { pe: 0 })'],
     ['a call that only queues something', 'session.putOnStream(here, source, { pe: 0, stream })'],
   ])('for %s', (_, call) => {
-    // The second call begins when nobody waits for it any more.
+    // The second call starts when no caller waits for it any more.
     const program = `
       import { Device, DeviceBuffer } from '@shoal/driver'
       import { Session, UniqueId } from '@shoal/nvshmem'

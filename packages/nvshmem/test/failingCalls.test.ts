@@ -20,11 +20,11 @@ let other: SymmetricBuffer<'f32'>
 beforeAll(async () => {
   target = await pe.session.allocate('f32', 4)
   other = await pe.session.allocate('f32', 4)
-  // What the driver package keeps for all calls is there.
+  // Allocate the objects that the driver package caches.
   await Device.get(0).synchronize()
 })
 
-/** A C function, and a call that makes it: after `prepare`, which makes what the call works with. */
+/** A C function, a call that makes it, and an optional function that creates the call's arguments. */
 type Case = readonly [name: string, call: (prepared: never) => unknown, prepare?: () => unknown]
 
 const world = (): Team => pe.session.world
@@ -99,7 +99,7 @@ test('a failed NVSHMEM allocation throws, for every way to allocate', async () =
   }
   failNextOf(nvshmem, 'nvshmemx_buffer_register_symmetric', 0)
   await expect(session.registerSymmetric(pe.memory(), 'f32')).rejects.toBeInstanceOf(StatusError)
-  // An address that elements of eight bytes cannot lie at.
+  // An address that is not aligned for elements of eight bytes.
   failNextOf(nvshmem, 'nvshmem_malloc', 4100)
   await expect(session.allocate('f64', 4)).rejects.toMatchObject({
     ...{ api: 'nvshmem_malloc', status: 7 },

@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterAll(() => session.finalize())
 
-/** What no check of types lets through. */
+/** Hides a wrong type from the compiler. */
 const anything = (value: unknown): never => value as never
 const array = new Float32Array(8)
 const host = { [memoryProtocol]: { version: 0, address: 0x1000n, byteLength: 32, deviceOrdinal: -1, context: 0n } }
@@ -31,9 +31,7 @@ const noMapping = { code: 'NVSHMEMX_ERROR_INVALID_VALUE' }
 
 type Refused = readonly [call: () => unknown, error: unknown]
 
-/**
- * Where NVSHMEM ends the process, crashes or never comes back on hardware: the call that would do it, and its error.
- */
+/** Calls that end the process, crash or hang in NVSHMEM on hardware, with the errors of this package. */
 const refused: { readonly [question: string]: Refused | string } = {
   queries: 'no call takes the number of a team: there are teams, and PEs that are in none get undefined',
   registration: [() => session.registerSymmetric(anything(host), 'f32'), noMapping],
@@ -57,7 +55,7 @@ const refused: { readonly [question: string]: Refused | string } = {
     async () => {
       const buffer = await session.allocate('f32', 1)
       await buffer.dispose()
-      await buffer.dispose() // nothing
+      await buffer.dispose() // does nothing
       await session.put(buffer, new Float32Array(1), { pe: 0 })
     },
     DisposedError,
@@ -76,7 +74,7 @@ const refused: { readonly [question: string]: Refused | string } = {
   'reduce of no team': [() => gone.reduce(floats, floats), DisposedError],
 }
 
-/** Where NVSHMEM answers by chance, or says yes to what it does not do. */
+/** Calls to which NVSHMEM answers at random, or reports a false success. */
 const unanswered: { readonly [question: string]: Refused } = {
   'align odd': [() => session.allocate('f32', 1, { alignment: 24 }), RangeError],
   'ptr of PE -1': [() => floats.peer(-1), RangeError],

@@ -20,13 +20,13 @@ interface Report {
 }
 
 const timedOut = { error: 'SHOAL_TIMEOUT' }
-// NVSHMEM may notice, as the software device does, or go on waiting.
+// NVSHMEM may notice the loss, as the software device does, or continue to wait.
 const byItselfOrTimeout = { error: { error: expect.stringMatching(/^(NVSHMEMX_ERROR_INTERNAL|SHOAL_TIMEOUT)$/) } }
 const stuck = { error: 'SHOAL_NVSHMEM_STUCK' }
 
-/** What PE 0 reports, which has ended by itself and in time. */
+/** Returns the report of PE 0, which must end by itself and in time. */
 async function survivorOf(program: string, worldSize = 2): Promise<Report> {
-  // A PE that was stopped ends when the other has reported.
+  // A stopped PE ends after the other PE has reported.
   const onSaid = (_: number, __: string, job: readonly ChildProcess[]): void => {
     job[1]?.kill('SIGKILL')
   }

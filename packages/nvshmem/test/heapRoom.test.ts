@@ -3,7 +3,7 @@ import { resultsOf } from './fixtures/job.js'
 
 const MiB = 2 ** 20
 
-/** Refused before NVSHMEM was asked, which would end the process. */
+/** The error of an allocation that is refused before NVSHMEM, which would end the process. */
 const refused = (api: string, wanted: number, more = ''): object => ({
   error: 'NVSHMEMX_ERROR_OUT_OF_MEMORY',
   message: expect.stringMatching(

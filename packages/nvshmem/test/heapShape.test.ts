@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-// What the package does not export: only GPUs have heaps of these shapes.
+// Not exported. Only GPUs have heaps of these shapes.
 import { heapShape } from '../src/workarounds/heapShape.js'
 import { HeapSpace } from '../src/workarounds/heapSpace.js'
 
@@ -47,7 +47,7 @@ describe('heap settings in the environment', () => {
 })
 
 describe('the known address space of the heap', () => {
-  // Mappings as an H200 had them: the first step, of which NVSHMEM has the begin, and those by which the heap grew.
+  // Mappings of an H200: the first step, at whose start NVSHMEM's own memory lies, and the later growth.
   const mappings = [
     { start: 0, end: 512 },
     { start: 512, end: 1536 },

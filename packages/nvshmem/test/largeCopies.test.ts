@@ -53,7 +53,7 @@ describe('large copies', () => {
   test('aborted before they begin do not leave the session stuck', async () => {
     await using buffer = await pe.session.allocate('f32', length)
     const ending = new AbortController()
-    // Its bytes are still being taken over, a part a turn.
+    // The copy is still reading its bytes, one part per turn.
     const copied = buffer.copyFrom(numbers(1), { signal: ending.signal })
     const behind = pe.session.barrierAll()
     ending.abort()

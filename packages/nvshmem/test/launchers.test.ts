@@ -26,7 +26,7 @@ test('PEs started by mpirun form one session', ({ skip }) => {
       SHOAL_DEVICE: 'sim',
       SHOAL_SIM_DEVICES: '3',
       NODE_OPTIONS: '',
-      // mpirun asks root to say so.
+      // mpirun requires this from root.
       OMPI_ALLOW_RUN_AS_ROOT: '1',
       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1',
     },

@@ -1,4 +1,4 @@
-// What other packages make, and they and this one know of each other by the protocols alone.
+// Tests objects of other packages, which are connected to this package only by the protocols.
 import { expect, test } from 'vitest'
 import { resultsOf } from './fixtures/job.js'
 

@@ -121,7 +121,8 @@ describe('a queued call', () => {
     await target.fill(0)
     const controller = new AbortController()
     const wait = { pe: 0, signal: controller.signal }
-    // The first waits for its memory to be looked at, the second has memory of its own that stays until it was made.
+    // The first call waits for the check of its memory. The second has its own memory, which stays until the call was
+    // made.
     const barrier = session.barrierAll()
     const calls = [session.put(target, memory, wait), session.put(target.slice(0, 1), Float32Array.of(9), wait)]
     controller.abort()
@@ -156,7 +157,7 @@ describe('a queued call', () => {
   })
 })
 
-/** Has the copies of NVSHMEM's thread, which go through the default stream, wait for so many milliseconds. */
+/** Delays the copies of NVSHMEM's thread, which use the default stream, by this many milliseconds. */
 function delayCopies(milliseconds: number): void {
   const call = bindCall(driver.rawSymbol('shoalSimStreamDelay') as bigint, 2, 'i32', 'shoalSimStreamDelay')
   const status = device().primaryContext.run(() => {

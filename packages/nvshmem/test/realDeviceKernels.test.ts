@@ -10,7 +10,7 @@ const host = process.env['SHOAL_NVSHMEM_LIBRARY']
 const home = host === undefined || host === '' ? '' : dirname(dirname(host))
 const library = join(home, 'lib', 'libnvshmem_device.a')
 
-/** Kernels in CUDA C++ that are linked with NVIDIA's own device library, and run between PEs on the software device. */
+/** Tests CUDA C++ kernels that are linked with NVIDIA's device library and run between PEs on the software device. */
 describe('kernels that call NVSHMEM in device code', () => {
   const ptx = join(scratchFolder(), 'device.ptx')
   let reason: string | undefined

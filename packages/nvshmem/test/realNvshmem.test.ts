@@ -16,7 +16,7 @@ function missing(): string | undefined {
 
 const reason = missing()
 
-/** Runs a program with the real library and the driver of the software device, behind which NVSHMEM finds no GPU. */
+/** Runs a program with the real library and the software device's driver, in which NVSHMEM finds no GPU. */
 function run(program: string, environment: NodeJS.ProcessEnv = {}): unknown {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
     cwd: fileURLToPath(new URL('..', import.meta.url)),

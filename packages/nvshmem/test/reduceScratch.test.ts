@@ -1,7 +1,7 @@
 import { NvshmemVersion } from '@shoal/types'
 import { describe, expect, test, vi } from 'vitest'
 import { environmentOfNvshmem } from '../src/workarounds/environment.js'
-// What the package does not export: the sizes are those at which an H200 came out wrong.
+// Not exported. An H200 returned wrong results for these sizes.
 import { maxElementsPerCall, reduceScratchOf, requireScratch } from '../src/workarounds/reduceScratch.js'
 import { resultsOf } from './fixtures/job.js'
 import { callsIn, compileRecordingLibrary, runOn } from './fixtures/recordingLibrary.js'
@@ -30,7 +30,7 @@ describe('the scratch memory of reductions', () => {
     ['+1e6', 1_000_000],
     ['1000.1', 1001],
     ['1G', 1024 ** 3],
-    // With what it cannot read, NVSHMEM goes on without any.
+    // With a value that it cannot parse, NVSHMEM uses no scratch memory.
     ['', 0],
     ['much', 0],
     ['64 K', 0],
@@ -156,7 +156,7 @@ describe('split reductions', () => {
     return stdout
   }
 
-  /** How often each reduction was called. */
+  /** Returns how often each reduction was called. */
   function reductionsWith(pes: number): Record<string, number> {
     const file = `${calls}.${pes}`
     runFixture('largeInPlace.mjs', { SHOAL_CALLS: file, SHOAL_PES: String(pes) })

@@ -278,7 +278,7 @@ describe('a Session of several PEs', () => {
       options: { late: 1500 },
     })
     expect(waiting?.waited).toBeGreaterThan(800)
-    // A loop that is blocked stands still for all of the wait.
+    // A blocked event loop would have no turns during the wait.
     expect(waiting?.ticks).toBeGreaterThan(10)
     expect(waiting?.longest).toBeLessThan((waiting?.waited ?? 0) / 2)
   })

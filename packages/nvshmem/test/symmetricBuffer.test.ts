@@ -103,7 +103,7 @@ describe('SymmetricBuffer', () => {
       expect([view.address, view.length, view.byteLength]).toEqual([part.address, length, 16])
     }
     expect(part.reinterpret('u64').toArraySync()).toEqual(BigUint64Array.of(0x3_0000_0002n, 0x5_0000_0004n))
-    // The address on a peer has the same offset.
+    // A peer's address has the same offset.
     await session.putElement(part.slice(1).reinterpret('i32'), -7, { pe: 0 })
     expect(Array.from(buffer.toArraySync())).toEqual([0, 1, 2, 0xff_ff_ff_f9, 4, 5, 6, 7])
     await buffer.dispose()

@@ -116,7 +116,7 @@ describe('a Team', () => {
     controller.abort('enough')
     await expect(second).rejects.toMatchObject({ code: 'SHOAL_ABORTED', cause: 'enough' })
     await Promise.all([before, ending, third, team.dispose()])
-    // What is over waits for nothing.
+    // A disposal after the end waits for nothing.
     await team.dispose({ timeout: 60_000 })
   })
 

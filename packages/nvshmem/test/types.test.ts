@@ -2,7 +2,7 @@ import { type PeerMemory, Session, type SymmetricBuffer, type Team, UniqueId } f
 import type { StreamLike } from '@shoal/types'
 import { expect, expectTypeOf, test } from 'vitest'
 
-// What the compiler says of right and wrong uses. Nothing here runs.
+// Checks the compiler's errors for correct and wrong uses. This code does not run.
 
 declare const session: Session
 declare const floats: SymmetricBuffer<'f32'>
@@ -32,35 +32,35 @@ export async function rightUses(): Promise<void> {
 }
 
 export async function wrongUses(): Promise<void> {
-  // @ts-expect-error A start by id needs the id.
+  // @ts-expect-error The id is missing.
   await Session.init({ device: 0, rank: 0, worldSize: 2 })
-  // @ts-expect-error By an id or by a launcher, not by both.
+  // @ts-expect-error An id and a launcher exclude each other.
   await Session.init({ device: 0, rank: 0, worldSize: 2, id, launcher: 'mpi' })
-  // @ts-expect-error A communicator needs its launcher.
+  // @ts-expect-error The launcher of the communicator is missing.
   await Session.init({ device: 0, mpiCommunicator: 1n })
-  // @ts-expect-error There is no such launcher.
+  // @ts-expect-error This launcher does not exist.
   await Session.init({ device: 0, launcher: 'torchrun' })
-  // @ts-expect-error There is no such type.
+  // @ts-expect-error This type does not exist.
   await session.allocate('f33', 4)
-  // @ts-expect-error The other side is symmetric memory.
+  // @ts-expect-error The other side must be symmetric memory.
   await session.put(new Float32Array(4), floats, { pe: 1 })
-  // @ts-expect-error There is no such option.
+  // @ts-expect-error This option does not exist.
   await session.put(floats, new Float32Array(4), { pe: 1, cuont: 4 })
-  // @ts-expect-error Which PE?
+  // @ts-expect-error The PE is missing.
   await session.put(floats, new Float32Array(4), {})
-  // @ts-expect-error What is queued needs memory that stays in place.
+  // @ts-expect-error Queued work requires memory with a fixed address.
   await session.putOnStream(floats, new Float32Array(4), { pe: 1, stream })
-  // @ts-expect-error There are no bits in a float.
+  // @ts-expect-error Floats have no bitwise operations.
   await session.atomics.or(floats, 1, { pe: 1 })
-  // @ts-expect-error Words of 64 bits are bigints.
+  // @ts-expect-error Elements of 64 bits are bigints.
   const sum: number = await session.atomics.fetchAdd(words, 1n, { pe: 1 })
-  // @ts-expect-error A signal is a word of 64 bits.
+  // @ts-expect-error A signal has 64 bits.
   await session.signals.waitForSignalOnStream(floats, { comparison: '>=', value: 1, stream })
-  // @ts-expect-error There is no such comparison.
+  // @ts-expect-error This comparison does not exist.
   await session.signals.waitForSignalOnStream(words, { comparison: '=>', value: 1, stream })
-  // @ts-expect-error NVSHMEM has no mean.
+  // @ts-expect-error NVSHMEM has no average.
   await session.world.reduce(floats, floats, { op: 'avg' })
-  // @ts-expect-error It is made by its static functions.
+  // @ts-expect-error Static functions create it.
   new UniqueId(new Uint8Array(128))
   expect(sum).toBeDefined()
 }
