@@ -10,7 +10,7 @@ const platform = `linux-${process.arch}`
 const built = join(packages, 'ffi', 'prebuilds', platform, 'shoal_ffi.node')
 const scratch = scratchFolder()
 chmodSync(scratch, 0o755)
-/** A project with the packages as they are installed, each where its tarball would be unpacked. */
+/** A project with installed packages: each in the folder to which its tarball would be unpacked. */
 let project: string
 let addon: string
 
@@ -57,7 +57,7 @@ function run(program: string, options: { uid?: number } = {}): Told {
   return JSON.parse(stdout) as Told
 }
 
-/** The first of the advice. */
+/** Returns the first advice. */
 function advice(told: Told): string | undefined {
   return /What to do:\n {2}- (.*)/.exec(told.message ?? '')?.[1]
 }
@@ -145,7 +145,7 @@ describe.skipIf(process.platform !== 'linux')('the addon as installed by package
     expect(advice(told)).toContain('leave @shoal/* out of the bundle, and install them')
     writeFileSync(join(project, 'bundle.mjs'), code)
     expect(run(join(project, 'bundle.mjs'))).toEqual({ bytes: 8 })
-    // With the addon of the machine where it was made, of another processor.
+    // The addon of another processor, as if installed on another machine.
     const other = process.arch === 'x64' ? { name: 'arm64', code: 183 } : { name: 'x64', code: 62 }
     const bytes = readFileSync(addon)
     bytes.writeUInt16LE(other.code, 18)

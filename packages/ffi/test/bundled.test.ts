@@ -12,7 +12,7 @@ const addon = join(packageFolder, 'prebuilds', `${process.platform}-${process.ar
 const program = `import { NativeMemory } from '@shoal/ffi'
   try { console.log(NativeMemory.allocate(8).byteLength) } catch (error) { console.log(error.name, error.message) }`
 
-/** The program and the packages in one file, in which `url` stands for `import.meta.url`. */
+/** Bundles the program and the packages into one file. `url` replaces `import.meta.url`. */
 async function bundle(folder: string, format: 'esm' | 'cjs', url: string | undefined): Promise<string> {
   const file = join(folder, `bundle.${format === 'esm' ? 'mjs' : 'cjs'}`)
   const built = await rolldown({

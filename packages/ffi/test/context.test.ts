@@ -93,7 +93,7 @@ describe('the context of a single call', () => {
       out.u64[0] = 5n
       callInContext(666n)
       putPointer(0, out, 'store_current', 'out')
-      // Only a status has room for what went wrong.
+      // Only a status result can contain the error.
       if (result === 'i32' || result === 'u32') expect(call()).toBe(709)
       else expect(call).toThrow(/^the context could not be made current: status 709$/)
       expect(out.u64[0]).toBe(5n)

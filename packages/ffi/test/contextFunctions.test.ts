@@ -1,7 +1,7 @@
 import { offThread } from '@shoal/ffi'
 import { expect, test } from 'vitest'
 
-// A file of its own, so a process of its own: once they are set, they stay.
+// A separate file, and therefore process, because the functions cannot be unset.
 test('a context without functions to switch contexts is refused, and the error names the function to call', async () => {
   await expect(offThread({ context: 1n }, () => undefined)).rejects.toMatchObject({
     api: 'cuCtxSetCurrent',

@@ -8,7 +8,7 @@ import { PeerRefusedError, TimeoutError } from '@shoal/types'
 import { afterEach, expect, type TestContext, test, vi } from 'vitest'
 
 const script = fileURLToPath(new URL('fixtures/otherUserChild.mjs', import.meta.url))
-/** No user of this machine has to have it. */
+/** A user id that need not exist on this machine. */
 const otherUser = 54_321
 const own = process.geteuid?.() ?? 0
 const children: ChildProcess[] = []
@@ -24,7 +24,7 @@ function owned<T extends Disposable>(one: T): T {
   return one
 }
 
-/** A name that has no file, and so no permissions: whoever knows it reaches it. */
+/** Returns a name without a file, and therefore without permissions: any process can connect to it. */
 const nameless = (): string => `shoal-peers-${process.pid}-${Math.random()}`
 
 function mayBecomeOthers(context: TestContext): void {
@@ -32,7 +32,7 @@ function mayBecomeOthers(context: TestContext): void {
   if (process.getuid?.() !== 0) context.skip('only the superuser can start a process of another user')
 }
 
-/** A process of another user, and the lines it says. */
+/** Starts a process of another user and returns its output lines. */
 function startOtherUser(action: string, name: string, users?: readonly number[], inherited?: number) {
   const words = [script, String(otherUser), action, name, ...(users === undefined ? [] : [JSON.stringify(users)])]
   const stdio = ['ignore', 'pipe', 'inherit', ...(inherited === undefined ? [] : [inherited])] as const
@@ -88,13 +88,13 @@ test('another user receives descriptors if listed in users', async (context) => 
   closeSync(descriptor)
   expect(await other.next()).toBe('connected')
   expect(await other.next()).toEqual({ descriptors: 1 })
-  // Whoever is not the own user need not be all others.
+  // The own user can connect although the list does not contain it.
   owned(DescriptorSocket.connect(`\0${name}`)).dispose()
 })
 
 test('a socket name taken first by another user is refused', async (context) => {
   mayBecomeOthers(context)
-  // Each listens for one connection.
+  // Each process listens for one connection.
   const [first, second] = [nameless(), nameless()]
   expect(await startOtherUser('listen', first, [own]).next()).toBe('listening')
   expect(() => DescriptorSocket.connect(`\0${first}`)).toThrow(PeerRefusedError)
@@ -132,7 +132,7 @@ test('without onRefused the process warns once, and a timeout covers the whole w
   try {
     const name = nameless()
     const server = owned(DescriptorServer.listen(`\0${name}`))
-    // Both are in the queue before anybody is let in.
+    // Both connections are queued before the first is accepted.
     for (const other of [startOtherUser('connect', name, [own]), startOtherUser('connect', name, [own])]) {
       expect(await other.next()).toBe('connected')
     }

@@ -133,12 +133,12 @@ describe('DescriptorSocket errors', () => {
     const open = openDescriptors()
     const [left, right] = DescriptorSocket.pair()
     const large = { bytes: new Uint8Array(2 ** 20), descriptors: [0, 0] }
-    // More than the socket holds: part of it is under way when the time is over.
+    // This exceeds the socket's buffer, so a part of it is in flight when the limit passes.
     await expect(left.send(large, { timeout: 30 })).rejects.toBeInstanceOf(TimeoutError)
     await expect(left.send({ bytes: new Uint8Array(1) })).rejects.toMatchObject({ code: 'EPROTO' })
     await expect(right.receive({ timeout: 30 })).rejects.toBeInstanceOf(TimeoutError)
     await expect(right.receive()).rejects.toMatchObject({ code: 'EPROTO' })
-    // The other direction is whole.
+    // The other direction still works.
     await right.send({ bytes: Uint8Array.of(1, 2) })
     expect((await left.receive()).bytes).toEqual(Uint8Array.of(1, 2))
     left.dispose()
@@ -278,10 +278,10 @@ test('descriptors left open by a worker are closed when it ends, and closed ones
     })`
   const worker = new Worker(program, { eval: true })
   const [[kept, closed]] = (await once(worker, 'message')) as [[number[], number[]]]
-  // Their numbers may be other files' by and by.
+  // Descriptor numbers can be reused for other files later.
   const sockets = kept.map((descriptor) => readlinkSync(`/proc/self/fd/${descriptor}`))
   expect(openSockets()).toEqual(expect.arrayContaining(sockets))
-  // Those of the closed ones come again.
+  // The numbers of the closed descriptors are reused.
   const ours = Array.from({ length: closed.length + 10 }, () => openSync('/dev/null', 'r'))
   await worker.terminate()
   const left = openSockets()

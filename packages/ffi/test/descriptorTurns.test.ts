@@ -40,7 +40,7 @@ describe('a queued socket call', () => {
 
   test('sends nothing after its timeout', async () => {
     const large = { bytes: new Uint8Array(2 ** 20) }
-    // More than the socket holds: it is under way until somebody reads.
+    // This exceeds the socket's buffer, so it stays in flight until the other side reads.
     const unlimited = left.send(large)
     await expect(left.send(message(1), { timeout: 20 })).rejects.toMatchObject({
       name: 'TimeoutError',
@@ -96,7 +96,7 @@ test('the timeout of a message counts from the call, however many parts arrive',
     putI32(4, 0, 'send_descriptors', 'count')
     sent += send() as number
   }
-  // Each part comes within the limit, all of them take ten times as long.
+  // Each part arrives within the limit, but all parts take ten times as long.
   const parts = setInterval(sendByte, 50)
   try {
     await expect(right.receive({ timeout: 200 })).rejects.toMatchObject({ name: 'TimeoutError', timeout: 200 })

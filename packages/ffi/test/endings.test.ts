@@ -121,7 +121,7 @@ describe('process and worker exits', () => {
       return message
     })
     expect(await Promise.all(rounds)).toEqual(Array(6).fill([0]))
-    // What they left in flight ends after them, without harm.
+    // Their calls in flight end later, without harm.
     await new Promise((resolve) => setTimeout(resolve, 1700))
     expect(await offThread({}, () => failWith(0))).toEqual([0])
   })

@@ -34,7 +34,7 @@ describe('a view over foreign memory', () => {
   test('cannot be transferred to another thread', () => {
     const memory = NativeMemory.allocate(16)
     const view = hostView(memory.address, 16)
-    // Node 20 sends a copy instead of refusing; in no version does the memory itself leave.
+    // Node 20 sends a copy instead of throwing. In no version does the memory itself move.
     try {
       new Uint8Array(structuredClone(view.buffer, { transfer: [view.buffer] })).fill(9)
     } catch (error) {

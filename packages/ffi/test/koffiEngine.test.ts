@@ -5,8 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { folder, stubFile } from './fixtures/stub.js'
 
-// Every function of every library goes through this engine in the proofs of tooling/bindgen; here is what is around a
-// call.
+// The proofs of tooling/bindgen call every function of every library with this engine. This file tests everything else.
 
 const packages = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -21,7 +20,7 @@ function run(engine: string, body: string, modules = join(packages, 'ffi', 'dist
     ${body}`
   const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
     encoding: 'utf8',
-    // Without what a package manager's wrapper adds to the search for modules.
+    // Excludes the folders that a package manager's wrapper adds to the module search.
     env: { ...process.env, SHOAL_FFI_ENGINE: engine, NODE_PATH: '' },
   })
   expect(stderr).toBe('')

@@ -32,7 +32,7 @@ test('quiet calls settle if the Lane is disposed just after they returned', asyn
     const end = new Promise<readonly number[] | undefined>((resolve) => {
       runQuietly({ lane, context: 0n, isPrompt: false, repeats: undefined }, () => failWith(trial), resolve)
     })
-    // Now the thread waits for more calls, and has not woken the event loop yet.
+    // Now the thread waits for more calls and has not woken the event loop yet.
     lane.waitSync()
     lane.dispose()
     expect(await end).toEqual(trial === 0 ? undefined : [trial])

@@ -10,7 +10,7 @@ let count = 0
 
 afterEach(() => vi.unstubAllEnvs())
 
-/** Builds a library of a new name, moves it to the folder and searches for it. */
+/** Builds a library with a new name, moves it to the folder and searches for it. */
 function search(folder: string, environment: Record<string, string>): { path: string; step: string; file: string } {
   const name = `folders${(count += 1)}`
   const file = join(scratch, folder, `${name}.so`)

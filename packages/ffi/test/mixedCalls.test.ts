@@ -18,8 +18,8 @@ import {
 import { beforeAll, describe, expect, test } from 'vitest'
 import { build } from './fixtures/stub.js'
 
-// A library of functions with random signatures. Each records the bits of its arguments, and returns bits that were set
-// before.
+// A library of functions with random signatures. Each function records the bits of its arguments and returns preset
+// bits.
 
 const integers = {
   i8: 'int8_t',
@@ -45,7 +45,7 @@ interface Signature {
   readonly result: Result
 }
 
-// The same signatures on every run, so that a failure can be repeated.
+// Every run uses the same signatures, so that a failure can be repeated.
 let seed = 0x5eed
 function random(below: number): number {
   seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0
@@ -68,7 +68,7 @@ const results: Result[] = [
   ...structureSizes.map((bytes) => ({ bytes })),
 ]
 
-/** The block's slots that are arguments come before this one. */
+/** The block's slots before this one are arguments. */
 const contextSlot = 46
 const mostWords = contextSlot
 
@@ -83,7 +83,7 @@ function signatures(): Signature[] {
     list.push({ name: `mixed${list.length}`, parameters, result: results[list.length % results.length] as Result })
   }
   for (let words = 0; words <= 12; words++) for (let floating = 0; floating <= 8; floating++) add(words, floating, [])
-  // Up to as many words as a block holds: those of a width take one path, and the next one another.
+  // Up to the number of words in a block, because different numbers of words use different code paths.
   for (let words = 13; words <= mostWords; words++) for (const floating of [0, 1]) add(words, floating, [])
   for (let round = 0; round < 60; round++) {
     add(
@@ -145,7 +145,7 @@ ${all.map(source).join('\n')}`
 }
 
 let library: NativeLibrary
-/** The library's memory, seen from here. */
+/** A view of the library's memory. */
 let receivedAddress: bigint
 let replyAddress: bigint
 let copy: (to: PointerLike, from: PointerLike, bytes: number) => void
@@ -172,7 +172,7 @@ function layoutOf({ parameters, result }: Signature): CallLayout {
   return lowerCall(parameters.map(shapeOf), hostConvention(), typeof result === 'object' ? result.bytes : 0)
 }
 
-/** Writes random bits as every argument, also where the callee does not look. */
+/** Writes random bits as every argument, including bits that the callee does not read. */
 function writeRandom({ parameters }: Signature, layout: CallLayout): Uint8Array[] {
   return parameters.map((parameter, index) => {
     const bits = randomBytes(Math.max(8, bytesOf(parameter)))
@@ -194,7 +194,7 @@ function setReply(): Buffer {
   return bits
 }
 
-/** What a result made of these bits is in JavaScript. */
+/** Returns the JavaScript value of a result with these bits. */
 function expected(result: Result, bits: Buffer): number | bigint | boolean | Uint8Array | undefined {
   if (typeof result === 'object') return new Uint8Array(bits.subarray(0, result.bytes))
   switch (result) {
@@ -264,7 +264,7 @@ describe('every mix of integers, floating-point numbers and structures', () => {
       const [returned, ...rest] = await offThread({ lane, results: 'value' }, () => {
         sent = writeRandom(signature, layout)
         const now = call()
-        // Nothing was called: nothing that an earlier call returned may show.
+        // No function was called, so the result must not show an earlier call's value.
         if (typeof signature.result === 'object') expect(now).toEqual(new Uint8Array(signature.result.bytes))
         else expect(Number(now)).toBe(0)
         slots64.fill(0n)

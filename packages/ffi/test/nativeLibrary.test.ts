@@ -15,7 +15,7 @@ import {
 import type { NativeCall } from '@shoal/ffi/calls'
 import { AlreadyInUseError, LibraryNotFoundError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import { afterEach, describe, expect, test } from 'vitest'
-// The package's own: these parts are not exported, and what is used of the library is counted in the module.
+// Internals that the package does not export, because the module counts the library's functions in use.
 import { installedToolkits, sitePackages } from '../src/library/folders.js'
 import { markLibraryUsed, useSoftwareDevice as useSoftware } from '../src/software.js'
 import { build, folder, stubFile } from './fixtures/stub.js'
@@ -69,7 +69,7 @@ describe('finding a library', () => {
     const library = new NativeLibrary(spec())
     expect(library.isLoaded).toBe(false)
     expect(library.load()).toMatchObject({ path: stubFile(), step: 'environment' })
-    // Two of them are there for the loader.
+    // The loader accepts two of these names.
     const relatives = ['libc.so.6', relative(process.cwd(), stubFile()), './libshoal.so']
     for (const wrong of [...relatives, join(folder, 'absent.so')]) {
       process.env['SHOAL_TEST_IMAGINARY'] = wrong
@@ -183,7 +183,7 @@ describe('finding a library', () => {
     expect((caught(() => onlyStub.load()) as LibraryNotFoundError).attempts[0]?.outcome).toContain('stub for linking')
   })
 
-  /** Loads `file` by its name in a program of its own, and gives what was found and what ran. */
+  /** Loads `file` by its name in a separate process. Returns the file that was found and the library that ran. */
   const loadedByName = (name: string, cwd: string, environment: Record<string, string>) => {
     const program = `
       const { defineLibrary } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi'))})
@@ -449,7 +449,7 @@ describe('the addon', () => {
   test('missing or broken: throws a typed error with a remedy at first use, not at import', () => {
     const text = join(folder, 'broken.node')
     writeFileSync(text, 'not an addon')
-    // The addon itself, but by a path that depends on the working directory.
+    // The addon itself, by a path relative to the working directory.
     const prebuilt = `../prebuilds/${process.platform}-${process.arch}/shoal_ffi.node`
     const own = relative(process.cwd(), fileURLToPath(new URL(prebuilt, import.meta.url)))
     for (const file of [join(folder, 'absent.node'), text, own]) {

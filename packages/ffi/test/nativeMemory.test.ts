@@ -32,7 +32,7 @@ test('NativeMemory.dispose() frees at once, not at garbage collection', () => {
   const before = process.memoryUsage().rss
   for (let i = 0; i < 16; i++) {
     const memory = NativeMemory.allocate(32 * 2 ** 20)
-    // Memory that nobody touched takes no room, freed or not.
+    // Untouched memory takes no space, freed or not.
     memory.bytes.fill(1)
     memory.dispose()
     expect(memory.byteLength).toBe(0)

@@ -10,7 +10,7 @@ describe('calls off the JavaScript thread', () => {
     const out = NativeMemory.allocate(16)
     const enough = NativeMemory.allocate(4)
     let ticks = 0
-    // The thread waits for these, so they are seen only where the event loop does not wait for the thread.
+    // The thread waits for these flags, so they are visible only if the event loop does not wait for the thread.
     const ticker = setInterval(() => {
       ticks += 1
       if (ticks > 5) enough.i32[0] = 1
@@ -40,7 +40,7 @@ describe('calls off the JavaScript thread', () => {
   test('64 blocking calls at once do not wait for each other', async () => {
     const flags = Array.from({ length: 64 }, () => NativeMemory.allocate(8))
     const calls = flags.map((flag) => offThread({ keep: [flag] }, () => waitUntilSet(flag)))
-    // The last one ends first: all others are still waiting for their flags then.
+    // The last call ends first: all others still wait for their flags at that time.
     for (const [index, flag] of [...flags.entries()].reverse()) {
       flag.i32[0] = 1
       expect(await calls[index]).toEqual([0])

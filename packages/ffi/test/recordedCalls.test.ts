@@ -51,7 +51,7 @@ test('a refused recording leaves nothing behind', () => {
   expect(failWith(6)).toBe(6)
 })
 
-/** A worker that records calls for its end: some that come, some that were taken back. */
+/** A worker that records calls for its end: some that are made, and some that were withdrawn. */
 const worker = (rest: string): string => `${prelude}
   const { parentPort, workerData } = await import('node:worker_threads')
   const { callAtThreadEnd, putHandle } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi/calls'))})

@@ -3,8 +3,7 @@ import * as internal from '@shoal/ffi/internal'
 import { afterAll, expect, test } from 'vitest'
 import { failWith, library, sleepUs } from './support/stubCalls.js'
 
-// Where there are processors to spare, the event loop looks by itself for the end of a short call.
-// Its types are nobody's business.
+// With idle processors, the event loop itself polls for the end of a short call. The addon's types are internal.
 const native = (internal as unknown as { addon: () => { hasSpareProcessors: boolean } }).addon()
 const { hasSpareProcessors } = native
 native.hasSpareProcessors = true
@@ -41,7 +40,7 @@ test('timers and other events are handled between short calls', async () => {
   const timer = new Promise((resolve) => setTimeout(resolve, 1))
   for (let call = 0; call < 100; call += 1) await offThread({ lane }, () => failWith(0))
   isOver = true
-  // Each call is told of in a turn of its own, unless the event loop was woken for it.
+  // Each call's end is reported in a separate turn, unless the event loop was woken for it.
   expect(turns).toBeGreaterThan(20)
   await timer
 })

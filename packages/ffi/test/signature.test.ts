@@ -3,7 +3,7 @@ import { LibraryNotFoundError, StatusError, SymbolNotFoundError } from '@shoal/t
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { build } from './fixtures/stub.js'
 
-// A function for each kind that returns its argument, and some with several arguments.
+// One function per kind that returns its argument, and some with several arguments.
 const kinds = {
   i8: 'int8_t',
   u8: 'uint8_t',
@@ -256,7 +256,7 @@ describe('a signature of a C function', () => {
     expectTypeOf(fill).parameter(2).toEqualTypeOf<ArrayBufferView | NativeMemory>()
     const version = library.function('version', { parameters: [], result: 'usize' })
     expectTypeOf(version).toEqualTypeOf<() => bigint>()
-    // @ts-expect-error a kind that there is not
+    // @ts-expect-error this kind does not exist
     expect(() => library.function('f', { parameters: ['x: int'], result: 'void' })).toThrow(TypeError)
     // @ts-expect-error an argument of another type
     expect(() => library.function('nothing', { parameters: ['x: i32'], result: 'void' })('1')).toThrow(TypeError)

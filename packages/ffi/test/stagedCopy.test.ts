@@ -20,7 +20,7 @@ describe.each([1, 3])('a staged copy on %i threads', (threads) => {
     const arrived = new Uint8Array(length)
     using block = NativeMemory.allocate(2 * part)
     const copy = stagedCopyFrom(block.address, source, length, part, threads)
-    // A sandbox may forbid it.
+    // A sandbox may forbid this.
     if (copy === undefined) return
     const next = caller(copy.functionAddress, copy.userData)
     for (let start = 0; start < length; start += part) {
@@ -55,7 +55,7 @@ test('a staged copy ended in the middle finishes started parts, and writes nothi
   if (copy === undefined) return
   caller(copy.functionAddress, copy.userData)()
   copy.end()
-  // The part after the first was on its way.
+  // The part after the first was already in flight.
   expect(block.bytes.subarray(part).every((byte) => byte === 7)).toBe(true)
   block.dispose()
 })

@@ -58,7 +58,7 @@ describe('waitForEvent()', () => {
     await new Promise((resolve) => setTimeout(resolve, 5))
     controller.abort()
     expect((await all).every(({ status }) => status === 'rejected')).toBe(true)
-    expect(never.i32[0]).toBeGreaterThan(0) // and is there until here, as the native thread asks about its address
+    expect(never.i32[0]).toBeGreaterThan(0) // and must exist until here, because the native thread reads its address
   })
 
   test('aborted during a blocking query does not block the thread, and ends with the query', async () => {
@@ -72,14 +72,14 @@ describe('waitForEvent()', () => {
     const rejected = expect(wait).rejects.toMatchObject({ name: 'AbortedError', cause: 'first' })
     await expect.poll(() => flags.i32[0], { timeout: 300_000, interval: 1 }).toBe(1)
     controller.abort('first')
-    // Another wait, which nobody asks for now, ends at once.
+    // Another wait without a caller ends at once.
     const other = new AbortController()
     const never = countdown(2 ** 31 - 1, 0)
     const idle = waitForEvent({ context: 0n, event: never.address, query, notReady: 600 }, { signal: other.signal })
     other.abort()
     await expect(idle).rejects.toBeInstanceOf(AbortedError)
     expect(never.i32[0]).toBeGreaterThan(0)
-    // Past the timeout, which comes second and changes nothing.
+    // The timeout passes second and changes nothing.
     await new Promise((resolve) => setTimeout(resolve, 1100))
     expect(ended).toBe(false)
     flags.i32[1] = 1
@@ -88,7 +88,7 @@ describe('waitForEvent()', () => {
 
   test('uses one listener for many waits on one signal, and removes it with the last wait', async () => {
     const { signal } = new AbortController()
-    // Kept until the waits have ended: the native thread asks about the address alone.
+    // Kept until the waits have ended, because the native thread has only the address.
     const memories: NativeMemory[] = []
     const event = (left: number) => {
       const memory = countdown(left, 0)
@@ -103,7 +103,7 @@ describe('waitForEvent()', () => {
       expect(listeners()).toBe(0)
     }
     await expect(waitForEvent(event(3), { signal: {} as AbortSignal })).rejects.toThrow(/must be an AbortSignal/)
-    expect(memories.every((memory) => memory.i32[0] === -1)).toBe(false) // the last was never asked
+    expect(memories.every((memory) => memory.i32[0] === -1)).toBe(false) // the last was never polled
   })
 
   test('ends a wait by abort or timeout, but never the work', async () => {

@@ -1,13 +1,13 @@
 import { expect } from 'vitest'
 import { moduleRunner } from './stub.js'
 
-/** 30 ms on a machine where the raw package of NVSHMEM, with 1,500 functions, takes 18. */
+/** 30 ms on a machine on which NVSHMEM's raw package, with 1,500 functions, takes 18 ms. */
 const most = 3
 
 /**
- * Importing `entry`, as a package in `packageFolder` does: no library is loaded or looked for, and on top of the FFI it
- * takes at most three times what it takes to read 430 KB of declarations. What else the machine does costs caches, so
- * the fastest of several processes counts.
+ * Imports `entry` like a package in `packageFolder`. Checks that no library is loaded or searched, and that the import,
+ * without the FFI, takes at most three times as long as reading 430 KB of declarations. Other work on the machine slows
+ * caches, so the fastest of several processes counts.
  */
 export function expectLightImport(packageFolder: URL, entry: string): void {
   const run = moduleRunner(packageFolder)

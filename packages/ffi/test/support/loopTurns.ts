@@ -1,13 +1,12 @@
-/** Holds the thread, as work of a program does between two awaits. */
+/** Blocks the thread, like a program's work between two awaits. */
 export function holdThread(milliseconds: number): void {
   const end = performance.now() + milliseconds
   while (performance.now() < end);
 }
 
 /**
- * Whether the event loop turns while calls are awaited one after the other, each with 3 ms of other work behind it. Of
- * these, the second is the first one that finds the loop due; a third one makes up for a call that turned the loop
- * itself before it settled.
+ * Whether the event loop turns during several awaited calls, each followed by 3 ms of other work. The second of these
+ * is the first that finds the loop due. The third compensates for a call that turned the loop itself.
  */
 export async function loopTurns(call: () => PromiseLike<unknown>): Promise<boolean> {
   let hasTurned = false

@@ -1,6 +1,6 @@
 import { NativeMemory } from '@shoal/ffi'
 
-/** Does some work, and tells the bytes of each piece of native memory that it took and has not given back. */
+/** Runs some work. Returns the size in bytes of each piece of native memory that it has allocated and not freed. */
 export async function nativeMemoryKept(work: () => unknown): Promise<number[]> {
   const allocate = NativeMemory.allocate
   const taken: NativeMemory[] = []

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 
-/** How many timers are open that have been started since, in the present test. Those of Vitest itself do not count. */
+/** Returns a function that counts the timers started since then that are still open, without those of Vitest. */
 export function openTimers(): () => number {
   const { setTimeout: set, clearTimeout: clear } = globalThis
   const open = new Set<unknown>()

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 
-/** A public object has a short text in JSON, and cannot be cloned. */
+/** Checks that a public object has a short text in JSON and cannot be cloned. */
 export function expectDescribed(object: object): void {
   const text = JSON.stringify({ at: object })
   expect(text.length, text).toBeLessThan(250)
@@ -9,7 +9,7 @@ export function expectDescribed(object: object): void {
   expect(() => structuredClone(object)).toThrow(/an object of Shoal, which belongs to its thread/)
 }
 
-/** Two public objects that stand for different things are not equal for Node.js, nor for vitest and Jest. */
+/** Checks that Node.js, Vitest and Jest treat two public objects for different things as unequal. */
 export function expectDistinct(one: object, other: object): void {
   expect(isDeepStrictEqual(one, one)).toBe(true)
   expect(one).toEqual(one)

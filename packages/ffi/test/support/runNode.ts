@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { stubFile } from '../fixtures/stub.js'
 
-// Run as text, so that they exercise the built package and nothing of the test runner.
+// These programs are text, so that they run the built package without the test runner.
 export const prelude = `
   const { defineLibrary, NativeMemory, offThread, waitForEvent, createHostCallback } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi'))})
   const { putI32, putPointer } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi/calls'))})
@@ -17,7 +17,7 @@ export const prelude = `
   ]
 `
 
-/** Runs a program in a Node process of its own, with the library of the tests and `inFlight()` at hand. */
+/** Runs a program in a separate Node process. It can use the tests' library and `inFlight()`. */
 export function runNode(body: string) {
   return spawnSync(process.execPath, ['--input-type=module', '-e', prelude + body], {
     encoding: 'utf8',

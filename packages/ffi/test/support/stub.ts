@@ -5,7 +5,7 @@ import { scratchFolder } from '../../../../tooling/config/src/scratchFolder.js'
 
 const folder = scratchFolder()
 
-/** Compiles C source to a shared library that stands in for one of CUDA; returns its file. */
+/** Compiles C source to a shared library that replaces one of CUDA's. Returns its file. */
 export function compileStub(name: string, source: string, defines: Record<string, string | number> = {}): string {
   const sourceFile = join(folder, `${name}.c`)
   const library = join(folder, `${name}.so`)
@@ -19,8 +19,8 @@ export function compileStub(name: string, source: string, defines: Record<string
 }
 
 /**
- * What runs a module that imports packages as one in `packageFolder` does, in a Node process of its own: the lines it
- * prints.
+ * Returns a function that runs a module in a separate Node process and returns its output lines. The module imports
+ * packages like one in `packageFolder`.
  */
 export function moduleRunner(packageFolder: URL): (source: string, environment?: Record<string, string>) => string[] {
   return (source, environment = {}) => {

@@ -1,7 +1,7 @@
 import { type NativeMemory, type Parameter, setContextFunctions } from '@shoal/ffi'
 import { stub } from '../fixtures/stub.js'
 
-/** The library of the tests, and some of its functions. */
+/** The tests' library, and some of its functions. */
 export const library = stub()
 const one = <const K extends Parameter>(name: string, parameter: K) =>
   library.function(name, { parameters: [parameter], result: 'i32' })
