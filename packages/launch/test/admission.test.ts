@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-// Internal: who is let in, told without connections.
+// Internal: tests which ranks are admitted, without connections.
 import { Admission, type ServedJob } from '../src/rendezvous/admission.js'
 import {
   hashOf,
@@ -25,7 +25,7 @@ const job: ServedJob = {
 const first: Introducing = { ...job, rank: 0, worldSize: 4, role: 'rank' }
 const other: Introducing = { ...first, instance: '', rank: 1, pid: 11 }
 
-/** What comes out at the other end of a connection. */
+/** Returns the introduction as the other end of a connection decodes it. */
 function sent(who: Introducing): Introduction {
   const secret = Buffer.from('x'.repeat(16))
   const { nonce } = makeGreeting()
@@ -125,7 +125,7 @@ test('a rank 0 that did not start this rendezvous ends the job, unless the job i
     'rank 0 came twice: process 10 on the machine of the rendezvous and process 12',
   )
   expect(heard).toEqual([{ id: 0, failure: { kind: 'refused', message } }])
-  // Whoever comes later is told the same.
+  // Later ranks receive the same answer.
   expect(come({ ...other, rank: 2 })).toBeUndefined()
   expect(heard).toHaveLength(2)
 })

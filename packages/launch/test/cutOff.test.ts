@@ -12,7 +12,9 @@ function ip(...words: string[]): void {
   execFileSync('ip', words, { stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
-/** Two machines and a cable between them, as network namespaces; why not, where this machine lets nobody make some. */
+/**
+ * Creates two machines with a cable between them, as network namespaces. Returns why this machine does not allow it.
+ */
 function makeMachines(): string | undefined {
   try {
     for (const name of [here, there]) {
@@ -30,7 +32,7 @@ function makeMachines(): string | undefined {
   }
 }
 
-/** What is sent arrives nowhere, and nobody is told: each side takes the other one for a card that is not there. */
+/** Cuts the cable: messages are lost without an error. Each side treats the other one as a missing network card. */
 function cut(): void {
   for (const [name, other] of [
     [here, there],
@@ -46,7 +48,7 @@ interface Said {
   readonly words: Record<string, unknown>
 }
 
-/** A process on one of the machines, and what it has said so far. */
+/** Starts a process on one of the machines and collects its output. */
 function start(machine: string, program: string, words: string[], env: Record<string, string> = {}) {
   const path = fileURLToPath(new URL(`fixtures/${program}.mjs`, import.meta.url))
   const child: ChildProcess = spawn('ip', ['netns', 'exec', machine, process.execPath, path, ...words], {
@@ -65,7 +67,10 @@ function start(machine: string, program: string, words: string[], env: Record<st
   return { child, said }
 }
 
-/** How late timers of this process were at most, in milliseconds: what a busy machine adds to everything. */
+/**
+ * Returns a function for the maximum delay of this process's timers in milliseconds, which a busy machine adds to
+ * everything.
+ */
 function watchLateness(): () => number {
   let worst = 0
   let last = performance.now()
@@ -101,7 +106,7 @@ describe('a machine without a network connection', () => {
     await sleep(1000)
 
     const lateness = watchLateness()
-    // The process that answers the kernel's questions does not take part in that.
+    // The process that answers the kernel's questions is not affected.
     ranks[1]!.child.kill('SIGSTOP')
     cut()
     const beginning = performance.now()

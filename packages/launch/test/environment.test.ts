@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { bootstrap, LaunchEnvironmentError } from '@shoal/launch'
 import { describe, expect, test } from 'vitest'
-// Internal: which launcher a set of variables means can be told without the launcher.
+// Internal: tests which launcher a set of variables means, without the launcher.
 import { detect } from '../src/environment/detect.js'
 import { deviceOrdinalIn } from '../src/environment/deviceOrdinal.js'
 import { endpointFor } from '../src/environment/endpoint.js'
@@ -69,7 +69,7 @@ test('reads the variables of Open MPI', () => {
     worldSize: 4,
     localRank: 3,
     localWorldSize: 4,
-    // The launcher does not tell; what has the name of it is the local rank.
+    // The launcher does not report it; the variable of that name is the local rank.
     nodeRank: undefined,
     isOneMachine: true,
   })
@@ -322,7 +322,7 @@ test.each([
 test.runIf(existsSync('/proc/self/stat'))('the starter of the ranks is the nearest ancestor outside the job', () => {
   const parentOf = (pid: number): number =>
     Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
-  // The 22nd field, behind a name in parentheses.
+  // The 22nd field, after a name in parentheses.
   const startOf = (pid: number): string =>
     readFileSync(`/proc/${pid}/stat`, 'latin1')
       .replace(/^.*\) /s, '')
@@ -336,7 +336,7 @@ test.runIf(existsSync('/proc/self/stat'))('the starter of the ranks is the neare
     }
   }
   expect(launcherProcess('SHOAL_NOBODY_HAS_THIS')).toBe(`${process.ppid} ${startOf(process.ppid)}`)
-  // What only the parent has, or it and some above it.
+  // Variables that only the parent has, or the parent and some processes above it.
   const names = readFileSync(`/proc/${process.ppid}/environ`, 'latin1').split('\0')
   for (const name of names.map((entry) => entry.split('=')[0] as string).filter((one) => one !== '')) {
     let pid = process.ppid

@@ -16,7 +16,7 @@ describe('waits in a job end', () => {
     expect(error).toMatchObject({ code: 'SHOAL_RENDEZVOUS_TIMEOUT', operation: "barrier 'start'", timeout: 60 })
     expect(error.missing).toEqual([1, 2, 4])
     expect(error.message).toBe("barrier 'start' did not end within 60 ms: ranks 1, 2 and 4 did not come")
-    // Whoever gave up has not come: the next attempt waits for all again.
+    // A rank that cancelled its wait does not count: the next attempt waits for all ranks again.
     await Promise.all(jobs.map((job) => job.barrier('start')))
   })
 
@@ -27,7 +27,7 @@ describe('waits in a job end', () => {
     let ended = 0
     const all = [waiting, jobs[2]!.barrier('start')]
     for (const one of all) void one.then(() => (ended += 1))
-    // Two of three are there; what the third had brought has gone with it.
+    // Two of three ranks have called it. The third rank's data was dropped with its cancelled call.
     await expect(jobs[2]!.gather('other', bytes(), { timeout: 200 })).rejects.toBeInstanceOf(RendezvousTimeoutError)
     expect(ended).toBe(0)
     await jobs[0]!.barrier('start')
@@ -67,10 +67,10 @@ describe('waits in a job end', () => {
     ['survivors', (job: Job, timeout: number): Promise<unknown> => job.survivors({ timeout })],
   ] as const)('without blaming other waiting ranks: %s', async (_, wait) => {
     const { jobs } = await startJob(4)
-    // In turn: those who wait on are still waiting for the one that never came.
+    // One after the other: the remaining ranks still wait for the one that never called it.
     const failures = await failuresOf([wait(jobs[0]!, 200), wait(jobs[1]!, 400), wait(jobs[3]!, 600)])
     for (const error of failures) expect((error as RendezvousTimeoutError).missing).toEqual([2])
-    // Where all have come and one gave up, it is that one.
+    // If all ranks have called it and one cancelled, the error names that one.
     const [first, late] = await failuresOf([
       wait(jobs[0]!, 200),
       wait(jobs[1]!, 900),
@@ -162,7 +162,7 @@ test.each([1, 2])('a job of %d leaves no timer', async (worldSize) => {
   await Promise.all(jobs.map((one) => one.dispose()))
   await never
   rendezvous?.server.dispose()
-  // Until the other ends of the connections know.
+  // Waits until the other ends of the connections have noticed.
   for (let turn = 0; turn < 10_000 && timers() !== before; turn += 1)
     await new Promise((resolve) => setImmediate(resolve))
   expect(timers()).toBe(before)

@@ -8,13 +8,13 @@ import { describe, expect, test } from 'vitest'
 import { PrivateFolder } from '../src/rendezvous/privateFolder.js'
 import { children, type End, folder, freePort, holdPort, script, start, startRanks } from './support/processes.js'
 
-/** Waits 1.5 s for the others. */
+/** Waits 1.5 s for the other ranks. */
 const impatient = [script, 'end', '1500']
-/** The folder for this user's rendezvous is empty again, and the process that served them has ended. */
+/** Checks that this user's rendezvous folder is empty again, and that the serving process has ended. */
 async function expectNothingLeft(): Promise<void> {
   const base = join(folder, `shoal-${userInfo().uid}`)
   await expect.poll(() => (existsSync(base) ? readdirSync(base) : []), { timeout: 300_000 }).toEqual([])
-  // Its command line does not say for which job it is, its socket does.
+  // The process's command line does not name its job, but its socket does.
   const sockets = (): string[] =>
     existsSync('/proc/net/unix')
       ? readFileSync('/proc/net/unix', 'utf8')
@@ -38,10 +38,10 @@ const hydra = ['mpiexec.hydra', 'mpiexec.mpich', 'mpiexec'].find((program) => ve
 let sessions = 0
 
 /**
- * Open MPI refuses the superuser, and more ranks than cores, unless it is told otherwise. And each mpirun gets a folder
- * of its own for its session: two that start at once in one fail now and then, since the first to end takes away the
- * folder that the other is about to use ("A call to mkdir was unable to create the desired directory"). TMPDIR, which
- * is ours to share, stays the same.
+ * Open MPI refuses the superuser, and more ranks than cores, without these options. Each mpirun also gets a separate
+ * session folder: two that start at once in the same folder sometimes fail, because the first to end removes the folder
+ * that the other is about to use ("A call to mkdir was unable to create the desired directory"). TMPDIR, which Shoal
+ * shares, does not change.
  */
 function openMpiOptions(): string[] {
   sessions += 1
@@ -158,7 +158,7 @@ test.each([
 
 test('the other ranks name a rank that never starts', async () => {
   let ends: End[] = []
-  // On a busy machine one may give up before the other has come, and names that one, too.
+  // On a busy machine one rank may time out before the other has joined, and then names that rank too.
   for (let limit = 1500; limit < 200_000; limit *= 4) {
     const program = [script, 'end', String(limit)]
     ends = await Promise.all([0, 2].map((rank) => start(process.execPath, program, slurm(rank, 3))))
@@ -181,7 +181,7 @@ test('if rank 0 never starts, the other ranks report that the rendezvous has no 
 })
 
 describe('a rendezvous over a port, as between machines', () => {
-  /** Two processes that believe to be on two machines. */
+  /** Two processes whose variables name two machines. */
   const apart = (rank: number, port: number, secret: string): Record<string, string> => ({
     PMI_RANK: String(rank),
     PMI_SIZE: '2',
@@ -213,7 +213,7 @@ describe('a rendezvous over a port, as between machines', () => {
     }
     let limit = 1500
     let [first, second] = await attempt(limit)
-    // On a busy machine one may give up before the other has begun.
+    // On a busy machine one rank may time out before the other has started.
     while (second.lines[0]?.['failed'] === 'SHOAL_RENDEZVOUS_TIMEOUT' && limit < 100_000) {
       limit *= 4
       ;[first, second] = await attempt(limit)
@@ -265,7 +265,7 @@ describe('the private folder of a job', () => {
     const runtime = process.env['XDG_RUNTIME_DIR']
     delete process.env['XDG_RUNTIME_DIR']
     try {
-      // What a job that was killed together with its rendezvous leaves.
+      // The folder of a job that was killed together with its rendezvous.
       const left = new PrivateFolder('slurm 2 77 0 0 ')
       left.create('an old secret')
       writeFileSync(left.socket, '')
@@ -304,7 +304,7 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s of the rendezvous server
 })
 
 test('a rank that runs to its end has left; a rank killed during the job is lost', async () => {
-  // Rank 1 waits in vain, and is told why.
+  // Rank 1 waits in vain and receives the reason.
   const [quiet] = await Promise.all([
     start(process.execPath, [script, 'kill-none'], slurm(1, 2)),
     start(process.execPath, [script, 'end'], slurm(0, 2)),

@@ -11,7 +11,10 @@ interface Outcome {
   readonly sums: readonly number[]
 }
 
-/** One rank's program: the same steps on all, and on after each loss, from the step that all have done. */
+/**
+ * The program of one rank: the same steps on all ranks. After each loss it continues from the last step that all have
+ * completed.
+ */
 async function work(rendezvous: TestRendezvous, original: number, pace: number): Promise<Outcome> {
   let job = await rendezvous.join(original)
   const sums: number[] = []
@@ -38,7 +41,7 @@ async function step(job: Job, index: number, pace: number): Promise<number> {
   return values.reduce((sum, [value]) => sum + value!, 0) / job.worldSize
 }
 
-/** Those who are left; some may have seen the end of a step that others have not. */
+/** Agrees on the remaining ranks. Some may have completed a step that others have not. */
 async function agree(old: Job, sums: number[]): Promise<Job> {
   let job = old
   for (;;) {
@@ -62,11 +65,11 @@ test('after random deaths of ranks the survivors continue, agree and never hang'
   await fc.assert(
     fc.asyncProperty(scenario, async ({ worldSize, pace, deaths }) => {
       const rendezvous = await serve(worldSize)
-      // The last of them must live.
+      // The last rank must survive.
       const killed = new Map(deaths.filter(({ rank }) => rank < worldSize - 1).map(({ rank, after }) => [rank, after]))
       const left = Array.from({ length: worldSize }, (_, rank) => rank).filter((rank) => !killed.has(rank))
       const running = Array.from({ length: worldSize }, (_, rank) => work(rendezvous, rank, pace))
-      // What becomes of those that are dead is not asked; their programs never hear anything again.
+      // The results of dead ranks do not matter; their programs never continue.
       for (const rank of killed.keys()) running[rank]!.catch(() => undefined)
       await expect.poll(() => rendezvous.server.connected.length, { interval: 2 }).toBe(worldSize)
       await sleep(10)

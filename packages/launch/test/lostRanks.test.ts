@@ -6,7 +6,7 @@ import { DisposedError } from '@shoal/types'
 import { describe, expect, test, vi } from 'vitest'
 import { failuresOf, serve, sleep, startJob } from './support/jobs.js'
 
-// The name of the machine that what runs within it is on. Set before the package takes the function that tells it.
+// The host name of the code that runs inside. Set before the package reads the function that returns it.
 const host = vi.hoisted(() => {
   const { AsyncLocalStorage } = process.getBuiltinModule('node:async_hooks')
   const os = process.getBuiltinModule('node:os')
@@ -39,10 +39,10 @@ describe('a lost rank', () => {
     await told
     expect(first.lostRanks).toEqual([1])
     expect(first.lost.reason).toMatchObject({ code: 'SHOAL_RANKS_LOST', ranks: [1], message: 'rank 1 was lost' })
-    // What begins afterwards does not wait either.
+    // Calls that start afterwards do not wait either.
     const later = await failuresOf([first.barrier('b'), third.get('c'), third.share('d', () => bytes(), { root: 1 })])
     for (const error of later) expect(error).toBeInstanceOf(RanksLostError)
-    // What does not need it goes on.
+    // Calls that do not need the rank still work.
     await first.set('still', bytes(4))
     expect(await third.get('still')).toEqual(bytes(4))
     expect(await Promise.all([first.share('e', () => bytes(6)), third.share('e', () => bytes())])).toEqual([
@@ -76,7 +76,7 @@ describe('a lost rank', () => {
 describe('a program that exits without leaving the job', () => {
   const program = fileURLToPath(new URL('fixtures/rank.mjs', import.meta.url))
 
-  /** Ranks 0 and 1 in this process, and rank 2, which does nothing but be there. */
+  /** Starts ranks 0 and 1 in this process, and rank 2, which does nothing. */
   async function startWithProgram(): Promise<{ jobs: readonly Job[]; ended: Promise<unknown> }> {
     const rendezvous = await serve(3)
     const env = { ...process.env, ...rendezvous.environment(2) }
@@ -99,7 +99,7 @@ describe('a program that exits without leaving the job', () => {
   test('is lost for all ranks as soon as a rank needs it', async () => {
     const { jobs, ended } = await startWithProgram()
     await ended
-    // Nobody needs it yet: what a job that is over comes to is no alarm.
+    // No call needs the rank, so the end of a job is no alarm.
     await jobs[0]!.set('still', bytes(1))
     await expect(jobs[1]!.get('still')).resolves.toEqual(bytes(1))
     await expect(jobs[0]!.share('own', () => bytes(2))).resolves.toEqual(bytes(2))
@@ -139,7 +139,7 @@ describe('survivors of a job', () => {
     const [nothing] = await failuresOf([next[0]!.get('key', { timeout: 30 })])
     expect(nothing).toBeInstanceOf(RendezvousTimeoutError)
     await expect(jobs[0]!.barrier('old')).rejects.toThrow(DisposedError)
-    // The old object has nothing any more that it could take with it.
+    // The old object no longer has any resource that its disposal could end.
     await jobs[0]!.dispose()
     await Promise.all(next.map((job) => job.barrier('new')))
   })
@@ -156,7 +156,7 @@ describe('survivors of a job', () => {
     expect(first.map(({ nodeRank, localRank }) => [nodeRank, localRank])).toEqual(
       [0, 2, 3, 4, 5].map((rank) => [jobs[rank]!.nodeRank, jobs[rank]!.localRank]),
     )
-    // The ranks are numbered anew: rank 2 of the survivors was rank 3.
+    // The ranks are renumbered: rank 2 of the survivors was rank 3.
     rendezvous.server.gone(3, 'lost')
     const second = await Promise.all([0, 1, 3, 4].map((rank) => first[rank]!.survivors()))
     expect(counts(second)).toEqual([1, 2, 2, 1])
@@ -186,10 +186,10 @@ describe('survivors of a job', () => {
     const first = await Promise.all([0, 1, 2].map((rank) => jobs[rank]!.survivors()))
     rendezvous.server.gone(2, 'lost')
     const waiting = [first[0]!.survivors()]
-    // Once this is answered, the rendezvous knows of the wait.
+    // When this call is answered, the rendezvous knows about the wait.
     await first[0]!.set('before', bytes(1))
     waiting.push(first[1]!.survivors())
-    // It comes to the rendezvous behind the agreement.
+    // This call reaches the rendezvous after the agreement.
     await expect(first[1]!.set('key', bytes(1))).rejects.toThrow('survivors() has ended this job')
     const second = await Promise.all(waiting)
     const [nothing] = await failuresOf([second[0]!.get('key', { timeout: 30 })])
@@ -231,7 +231,7 @@ describe('survivors of a job', () => {
     const { rendezvous, jobs } = await startJob(3)
     rendezvous.server.gone(0, 'lost')
     const waiting = [jobs[1]!.survivors(), jobs[2]!.survivors()]
-    // Both answers and the loss of rank 2 then lie in the socket together.
+    // Both answers and the loss of rank 2 are then in the socket together.
     await sleep(300)
     rendezvous.server.gone(2, 'lost')
     const next = await waiting[0]!

@@ -34,13 +34,13 @@ test('1,024 ranks join, meet in a barrier, and lose half of them: the server tak
   const halves = [0, 512].map((from) => start('manyRanks', worldSize, from, from + 512, address, secret))
   const [left, killed] = halves as [ChildProcess, ChildProcess]
   await Promise.all(halves.map(answerOf))
-  // Processor time, which hardly depends on what else the machine does.
+  // Processor time, which hardly depends on other work of the machine.
   const spent = async () => (await ask(server, 'tell')) as { milliseconds: number; lost: number; rejections: string[] }
   await spent()
 
   await Promise.all(halves.map((half) => ask(half, 'join')))
   const joining = await spent()
-  // The guard against floods let each of them in.
+  // The flood protection accepted all of them.
   expect(joining.rejections.filter((reason) => reason.includes('too many'))).toEqual([])
   expect(await Promise.all(halves.map((half) => ask(half, 'barrier')))).toEqual([['passed'], ['passed']])
   const waiting = await spent()

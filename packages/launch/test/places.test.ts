@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-// Internal: what each set of variables means is told without the launcher that sets it.
+// Internal: tests the meaning of sets of variables, without the launcher that sets them.
 import { detect } from '../src/environment/detect.js'
 import { endpointFor, servedByLauncher } from '../src/environment/endpoint.js'
 import { checkPlace, type ForeignPlace, type RankPlace } from '../src/environment/place.js'
@@ -201,7 +201,7 @@ test('variables of shoal run are read', () => {
   expect(wrong({ RANK: '' })).toThrow(`${because} RANK is not set`)
   expect(wrong({ WORLD_SIZE: '' })).toThrow(`${because} WORLD_SIZE is not set`)
   expect(wrong({ SHOAL_SECRET: '' })).toThrow(`${because} SHOAL_SECRET is not set. Give all ranks the same random text`)
-  // Bytes, not letters.
+  // The limit counts bytes, not letters.
   expect(wrong({ SHOAL_SECRET: 'x'.repeat(15) })).toThrow('SHOAL_SECRET has 15 bytes; a secret has at least 16')
   expect(wrong({ SHOAL_SECRET: 'é'.repeat(8) })).not.toThrow()
 })
@@ -329,13 +329,13 @@ describe('the rendezvous of a job', () => {
       const target = { address, secret: Buffer.from(secret) }
       expect(endpoint).toMatchObject({ isSecretFresh: true, isServedByLauncher: false })
       expect(endpoint.place).toMatch(new RegExp(`^${formatAddress(address).replaceAll(/[[\]]/g, '\\$&')}( |$)`))
-      // A port that was chosen is the only one.
+      // With an explicit port there are no other candidates.
       expect(endpoint.targets()).toHaveLength('SHOAL_PORT' in environment ? 1 : 8)
       expect(endpoint.targets()[0]).toEqual(target)
       await endpoint.serve()
       const task = { worldSize: 4, secret, address: { kind: 'tcp', host, port }, job: endpoint.who, folder: undefined }
       expect(vi.mocked(startHelper).mock.calls).toEqual([[task]])
-      // Rank 0 knows by now.
+      // Rank 0 knows the port by now.
       expect(endpoint.targets()).toEqual([target])
     },
   )
@@ -382,7 +382,7 @@ describe('the rendezvous of a job', () => {
       folder: path.replace('/socket', ''),
     }
     expect(vi.mocked(startHelper).mock.calls).toEqual([[task]])
-    // The same once more is the same place, with another secret.
+    // The same variables with another secret mean the same place.
     expect(at(here).place).toBe(endpoint.place)
     await at(here).serve()
     expect(endpoint.targets()[0]!.secret).not.toEqual(made)
@@ -394,7 +394,7 @@ describe('the rendezvous of a job', () => {
       at(here, { SHOAL_JOB_ID: 'named' }),
     ]
     expect(new Set([endpoint, ...others].map(({ place }) => place)).size).toBe(6)
-    // What somebody has named counts alone.
+    // An explicit job id overrides all others.
     expect(at({ ...here, jobId: 'k' }, { SHOAL_JOB_ID: 'named' }).place).toBe(others[4]?.place)
   })
 
@@ -410,7 +410,7 @@ describe('the rendezvous of a job', () => {
       vi.stubEnv('XDG_RUNTIME_DIR', runtime)
       expect(baseOf()).toBe(base)
     }
-    // Sockets have short names: this is the longest.
+    // Socket names are short: this is the longest.
     const own = `/shoal-${process.getuid?.()}/${'x'.repeat(24)}/socket`.length
     for (const [length, base] of [
       [100 - own, `/${'a'.repeat(99 - own)}`],

@@ -9,7 +9,7 @@ import { formatAddress, parseAddress, RendezvousServer } from '@shoal/launch/ser
 import { expect, test } from 'vitest'
 import { afterThisTest, failuresOf, serve, sleep, startJob, type TestRendezvous } from './support/jobs.js'
 
-/** A connection that does not know what it is connected to. */
+/** A connection that does not know its peer. */
 async function connectRaw(rendezvous: TestRendezvous): Promise<Socket> {
   const address = parseAddress(rendezvous.environment(0)['SHOAL_RENDEZVOUS']!)
   if (address.kind !== 'tcp') throw new Error('a port was expected')
@@ -23,7 +23,7 @@ async function connectRaw(rendezvous: TestRendezvous): Promise<Socket> {
 const closed = (socket: Socket): Promise<unknown> =>
   socket.destroyed ? Promise.resolve() : new Promise((resolve) => socket.once('close', resolve))
 
-/** The job works, and no rank counts as lost. */
+/** Checks that the job works and that no rank counts as lost. */
 async function expectUndisturbed(jobs: readonly Job[]): Promise<void> {
   await Promise.all(jobs.map((job) => job.barrier('undisturbed', { timeout: 300_000 })))
   expect(jobs.every((job) => !job.lost.aborted)).toBe(true)
@@ -49,17 +49,17 @@ test.each([
 test('a wrong secret is refused at once, and the rank gets the reason', async () => {
   const rendezvous = await serve(2)
   const environment = { ...rendezvous.environment(1), SHOAL_SECRET: 'another secret altogether' }
-  // Not tried again until the limit, which the test would not live to see.
+  // A rank that tried again until its limit would outlast the test.
   const joining = bootstrap({ environment, timeout: 2 ** 31 - 1 })
   await expect(joining).rejects.toThrow(/refused rank 1: this rank has another secret than the job/)
   expect(rendezvous.rejections[0]).toContain('it does not know the secret of the job')
-  // The place of that rank is still free for the one that knows it.
+  // The rank's place is still free for the rank with the secret.
   await expectUndisturbed(await Promise.all([rendezvous.join(0), rendezvous.join(1)]))
 })
 
 test('a captured proof is valid for one connection only', async () => {
   const { rendezvous, jobs } = await startJob(2)
-  // What a rank of another job with the same secret has sent, byte for byte.
+  // The recorded bytes of a rank of another job with the same secret.
   const { server } = await RendezvousServerWith(rendezvous.secret, 3)
   const captured = await captureProof(server, { ...rendezvous.environment(0), WORLD_SIZE: '3' })
   const socket = await connectRaw(rendezvous)
@@ -76,7 +76,7 @@ async function RendezvousServerWith(secret: string, worldSize: number): Promise<
   return { server }
 }
 
-/** The first bytes that a rank sends, taken down on the way. */
+/** Records the first bytes that a rank sends. */
 async function captureProof(server: RendezvousServer, environment: Record<string, string>): Promise<Buffer> {
   const { address } = server
   if (address.kind !== 'tcp') throw new Error('a port was expected')
@@ -102,7 +102,7 @@ async function captureProof(server: RendezvousServer, environment: Record<string
   })
 }
 
-/** A rank of its own making, that can send what no client of ours sends. */
+/** A handmade rank, which can send messages that Shoal's client cannot send. */
 async function rawRank(rendezvous: TestRendezvous, rank: number, worldSize: number): Promise<Socket> {
   const socket = await connectRaw(rendezvous)
   const greeting = await new Promise<Buffer>((resolve) => socket.once('data', resolve))
@@ -204,7 +204,8 @@ test('a flood of connections does not keep ranks out', async () => {
   const flood = (async () => {
     for (let opened = 50; goesOn; opened += 50) {
       await Promise.all(Array.from({ length: 50 }, () => connectRaw(rendezvous)))
-      // The server is in this process too: on a busy machine the flood would only grow, and nobody would be taken.
+      // The server is in this process too. On a busy machine the flood would only grow, and no connection would be
+      // accepted.
       while (goesOn && opened - rendezvous.rejections.length > 700) await sleep(1)
     }
   })()
@@ -214,7 +215,7 @@ test('a flood of connections does not keep ranks out', async () => {
   goesOn = false
   await flood
   await sleep(50)
-  // On a slow machine some are there for five seconds.
+  // On a slow machine some connections last five seconds.
   expect(rendezvous.rejections.every((reason) => /too many connections|did not identify itself/.test(reason))).toBe(
     true,
   )
@@ -234,7 +235,7 @@ test('a rendezvous listening on all addresses accepts ranks over IPv4 and IPv6',
   const jobs = await Promise.all([join(0, '127.0.0.1'), join(1, '::1')])
   await expectUndisturbed(jobs)
   await expect(join(0, '127.0.0.1')).rejects.toThrow('another process is this rank already')
-  // As the user writes it, not as a socket for both kinds has it.
+  // In the user's notation, not in that of a socket for IPv4 and IPv6.
   expect(rendezvous.rejections).toEqual([expect.stringMatching(/from 127\.0\.0\.1:\d+ was closed/)])
   for (const job of jobs) await job.dispose()
 })
@@ -244,11 +245,11 @@ test('the flood guard admits all ranks of a large job at once', async () => {
   for (let count = 0; count < 1200; count += 100) {
     await Promise.all(Array.from({ length: 100 }, () => connectRaw(rendezvous)))
   }
-  // A connection that is taken behind them all: the server has seen the others.
+  // The server accepts this connection last, so it has seen the others.
   await connectRaw(rendezvous)
   await expect.poll(() => rendezvous.rejections.length, { timeout: 300_000 }).toBeGreaterThan(0)
   const reasons = rendezvous.rejections.filter((reason) => reason.includes('too many connections'))
-  // More only where the limit of five seconds has not closed some before.
+  // There can be more only if the limit of five seconds did not close some before.
   expect(reasons.length).toBeLessThanOrEqual(1)
 })
 
@@ -270,7 +271,7 @@ test('ranks of another job are refused with that reason', async () => {
   expect(String(rank)).toContain('this is rank 2 of 2')
 })
 
-/** A server on the port of the rendezvous that is none. */
+/** Starts a server on the rendezvous port that is not a rendezvous. */
 async function fakeServer(answer: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -334,7 +335,7 @@ test('a rank waits for a slow answer, and is not lost by trying again', async ()
 
 test('the secret is never sent over the connection', async () => {
   const secret = 'a secret that would be seen'
-  // By connection: there may be time for a second one.
+  // By connection, because there may be time for a second one.
   const heard: Buffer[] = []
   const rendezvous = await fakeServer((socket) => {
     const index = heard.push(Buffer.alloc(0)) - 1
@@ -399,7 +400,7 @@ test('a disposed rendezvous does not keep the process alive for waiting ranks', 
   timeout: 120_000,
 }, () => {
   const program = fileURLToPath(new URL('fixtures/disposedServer.mjs', import.meta.url))
-  // The limits of the waits are an hour.
+  // The waits have a limit of one hour.
   const { status, stdout } = spawnSync(process.execPath, [program], {
     encoding: 'utf8',
     timeout: 60_000,

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-// Internal: what the rendezvous answers, without connections and without waiting.
+// Internal: tests the answers of the rendezvous, without connections and waits.
 import { maximumValueBytes } from '../src/rendezvous/frames.js'
 import { mostRanks, RendezvousState } from '../src/rendezvous/state.js'
 import { late, left, lost, made, refused, twice } from './support/rendezvousState.js'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => {
-  // Nothing is left that would wait.
+  // Removes the remaining timers.
   vi.clearAllTimers()
   vi.useRealTimers()
 })
@@ -36,7 +36,7 @@ describe('join requests', () => {
     const [first, third] = [join(0), join(2)]
     expect(answers()).toEqual([[], [], []])
     const second = join(1)
-    // The number of the machine of each rank, in 32 bits.
+    // The machine number of each rank, in 32 bits.
     const body = '\0\0\0\0\x01\0\0\0\0\0\0\0'
     expect(answers()).toEqual([first, second, third].map((id) => [{ id, body }]))
     vi.advanceTimersByTime(100)
@@ -53,7 +53,7 @@ describe('join requests', () => {
     ask(2, 'join', { host: '' })
     state.gone(2, how)
     const told = (id: number) => ({ id, failure })
-    // An end counts as a loss where somebody needs the rank.
+    // An ended rank counts as lost only when another rank needs it.
     const event = how === 'lost' ? [{ event: 'lost', space: 0, ranks: [2] }] : []
     expect(answers()).toEqual([[told(first), ...event], event, []])
     const second = ask(1, 'join', { host: '' })
@@ -142,16 +142,16 @@ describe.each(['barrier', 'gather'] as const)('%s', (op) => {
     vi.advanceTimersByTime(10)
     expect(answers()[0]).toEqual([{ id: first, failure: late(2, 3) }])
     vi.advanceTimersByTime(10)
-    // Rank 0 had come: the others are to blame.
+    // Rank 0 had called it, so the error names the others.
     expect(answers()[1]).toEqual([{ id: second, failure: late(2, 3) }])
-    // Nobody waits: all begins anew.
+    // No rank waits, so everything starts again.
     const ids = [wait(0, 5), wait(1, 50), wait(2, 50)]
     vi.advanceTimersByTime(5)
     expect(answers()[0]).toEqual([{ id: ids[0], failure: late(3) }])
     wait(3, 50)
     vi.advanceTimersByTime(45)
     expect(answers()[1]).toEqual([{ id: ids[1], failure: late(0) }])
-    // Who comes again has not given up.
+    // A rank that calls again has not cancelled.
     const fourth = wait(0, 100)
     vi.advanceTimersByTime(5)
     answers()
@@ -185,7 +185,7 @@ describe.each(['barrier', 'gather'] as const)('%s', (op) => {
     const event = { event: 'lost', space: 0, ranks: [2] }
     expect(answers()).toEqual([[event, { id, failure: left(2) }], [event], []])
     expect(state.presenceOf(2)).toBe('lost')
-    // Of those who are lost before of those who have left.
+    // Lost ranks are named before ranks that have left.
     state.gone(1, 'left')
     const second = ask(0, op, { name: 'x' })
     expect(answers()[0]).toEqual([{ id: second, failure: lost(2) }])
@@ -200,7 +200,7 @@ describe('share requests', () => {
     const early = ask(1, 'share', share(0))
     const given = ask(0, 'share', share(0), 'one')
     expect(answers()).toEqual([[{ id: given }], [{ id: early, body: 'one' }], []])
-    // The root does not wait, and may be turns ahead.
+    // The root does not wait and may be several calls ahead.
     for (const value of ['two', 'three']) ask(0, 'share', share(0), value)
     const second = [1, 2, 3].map(() => ask(2, 'share', share(0)))
     const third = [2, 3].map(() => ask(1, 'share', share(0)))
@@ -238,7 +238,7 @@ describe('share requests', () => {
     const after = ask(2, 'share', share(0))
     const failure = refused('no way')
     expect(answers()).toEqual([[{ id: given }], [{ id: early, failure }], [{ id: after, failure }]])
-    // What is not a text is no failure.
+    // A value that is not text is not a failure.
     ask(0, 'share', share(0, { failed: 7 }), 'fine')
     const next = ask(1, 'share', share(0))
     expect(answers()[1]).toEqual([{ id: next, body: 'fine' }])
@@ -251,7 +251,7 @@ describe('share requests', () => {
     expect(answers()[1]).toEqual([{ id: second, failure: twice }])
     vi.advanceTimersByTime(10)
     expect(answers()[1]).toEqual([{ id: first, failure: late(2) }])
-    // Nobody waits for it any more: it may be another root's turn.
+    // No rank waits for it any more, so it may be another root's turn.
     const other = ask(0, 'share', share(0), 'v')
     const third = ask(1, 'share', share(0))
     expect(answers()).toEqual([[{ id: other }], [{ id: third, body: 'v' }], []])
@@ -343,7 +343,7 @@ describe('survivors() requests', () => {
     expect(answers()[0]).toEqual([])
     ask(3, 'set', { name: 'k', space: 1 }, 'new')
     expect(answers()[0]).toEqual([{ id: fresh, body: 'new' }])
-    // Roots and losses by the new numbers.
+    // Roots and losses use the new numbers.
     const shared = ask(0, 'share', { name: 's', root: 2, space: 1 })
     const barrier = ask(2, 'barrier', { name: 'b', space: 1 })
     state.gone(3, 'lost')
@@ -416,7 +416,7 @@ test('dispose() removes all requests', () => {
   expect(vi.getTimerCount()).toBe(6)
   state.dispose()
   expect(vi.getTimerCount()).toBe(0)
-  // A launcher tells of its processes after that, too.
+  // A launcher also reports its processes after that.
   for (const rank of [0, 1, 2]) state.gone(rank, 'lost')
   expect(answers()[0]).toEqual([])
 })

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-// Internal: what the rendezvous answers, without connections and without waiting.
+// Internal: tests the answers of the rendezvous, without connections and waits.
 import { maximumValueBytes } from '../src/rendezvous/frames.js'
 import { late, left, lost, made } from './support/rendezvousState.js'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => {
-  // Nothing is left that would wait.
+  // Removes the remaining timers.
   vi.clearAllTimers()
   vi.useRealTimers()
 })
@@ -28,7 +28,7 @@ describe('values of a job', () => {
     const id = ask(0, 'get', { name: 'k', timeout: 10 })
     const cancelled = ask(0, 'get', { name: 'k', timeout: 5 })
     ask(0, 'cancel', { id: cancelled })
-    // What is not there cannot be cancelled, and that is no fault.
+    // Cancelling an unknown request is not an error.
     ask(0, 'cancel', { id: 999 })
     ask(1, 'cancel', { id })
     vi.advanceTimersByTime(10)
@@ -55,7 +55,7 @@ describe('values of a job', () => {
     ])
     const late = other.ask(1, 'get', { name: 'new' })
     expect(other.answers()[1]).toEqual([{ id: late, failure: lost(2) }])
-    // What is there is there.
+    // Values that exist can still be read.
     const set = other.ask(0, 'set', { name: 'k' }, 'v')
     const get = other.ask(1, 'get', { name: 'k' })
     expect(other.answers()).toEqual([[{ id: set }], [{ id: get, body: 'v' }], []])
@@ -66,7 +66,7 @@ describe('values that are not set', () => {
   test.each(['left', 'ended'] as const)('fail for a rank that asks after all others are gone: %s', (how) => {
     const { state, ask, answers } = made(3)
     state.gone(1, 'left')
-    // Rank 2 may still set it.
+    // Rank 2 can still set it.
     const early = ask(0, 'get', { name: 'k' })
     expect(answers()[0]).toEqual([])
     state.gone(2, how)
@@ -74,7 +74,7 @@ describe('values that are not set', () => {
     expect(answers()[0]).toEqual([...events, { id: early, failure: left(2) }])
     const after = ask(0, 'get', { name: 'k' })
     expect(answers()[0]).toEqual([{ id: after, failure: how === 'left' ? left(1, 2) : lost(2) }])
-    // What is there is there.
+    // Values that exist can still be read.
     const set = ask(0, 'set', { name: 'k' }, 'v')
     const get = ask(0, 'get', { name: 'k' })
     expect(answers()[0]).toEqual([{ id: set }, { id: get, body: 'v' }])

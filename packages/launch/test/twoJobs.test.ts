@@ -8,12 +8,12 @@ import { type End, folder, freePort, holdPort, script, start } from './support/p
 const secret = { SHOAL_SECRET: 'the same for all jobs of this user', SHOAL_LISTEN: '127.0.0.1' }
 type Variables = Record<string, string>
 
-/** A rank that shares and gathers, and waits two minutes for the others. */
+/** Starts a rank that shares and gathers, and waits two minutes for the other ranks. */
 function startRank(TAG: string, variables: Variables, limit = 120_000): Promise<End> {
   return start(process.execPath, [script, 'share', String(limit)], { ...secret, ...variables, TAG })
 }
 
-/** A rank that is on a machine of its own, if one believes its variables. */
+/** Variables of a rank that is alone on its machine, according to these variables. */
 const slurm = (step: number, rank: number): Variables => ({
   SLURM_JOB_ID: '77',
   SLURM_STEP_ID: String(step),
@@ -36,7 +36,7 @@ function messageOf({ lines }: End): string {
   return String(lines[0]?.['message'])
 }
 
-/** The rendezvous of a job serves. */
+/** Resolves when the rendezvous of a job serves. */
 async function listening(port: number): Promise<void> {
   await expect.poll(() => reach(port), { timeout: 120_000 }).toBe(true)
 }
@@ -53,7 +53,7 @@ function reach(port: number): Promise<boolean> {
 const sleep = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
 test('two steps of a Slurm job use different ports', async () => {
-  // Rank 0 of one and rank 1 of the other come first.
+  // Rank 0 of one job and rank 1 of the other start first.
   const early = [startRank('A', slurm(0, 0)), startRank('B', slurm(1, 1))]
   await sleep(500)
   const late = [startRank('A', slurm(0, 1)), startRank('B', slurm(1, 0))]

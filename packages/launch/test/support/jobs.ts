@@ -16,13 +16,13 @@ export function afterThisTest(cleanup: () => void | Promise<void>): void {
 export interface TestRendezvous {
   readonly server: RendezvousServer
   readonly secret: string
-  /** Why connections were rejected, in order. */
+  /** Reasons of rejected connections, in order. */
   readonly rejections: string[]
   environment(rank: number): Record<string, string>
   join(rank: number, options?: BootstrapOptions): Promise<Job>
 }
 
-/** A rendezvous as a launcher would serve it. */
+/** Serves a rendezvous like a launcher. */
 export async function serve(worldSize: number, options: Partial<ServerOptions> = {}): Promise<TestRendezvous> {
   const secret = randomBytes(16).toString('hex')
   const rejections: string[] = []
@@ -49,7 +49,7 @@ export async function serve(worldSize: number, options: Partial<ServerOptions> =
   }
 }
 
-/** All ranks of a job, in this process. */
+/** Starts all ranks of a job in this process. */
 export async function startJob(
   worldSize: number,
 ): Promise<{ readonly rendezvous: TestRendezvous; readonly jobs: Job[] }> {
@@ -58,7 +58,7 @@ export async function startJob(
   return { rendezvous, jobs }
 }
 
-/** What each promise was rejected with. */
+/** Returns the errors with which the promises reject. */
 export async function failuresOf(promises: readonly Promise<unknown>[]): Promise<unknown[]> {
   return Promise.all(
     promises.map((promise) =>

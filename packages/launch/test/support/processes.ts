@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach } from 'vitest'
 
-/** What a rank does is in its arguments. */
+/** The script of a rank. Its arguments select its actions. */
 export const script: string = fileURLToPath(new URL('../fixtures/rank.mjs', import.meta.url))
 export const children: ChildProcess[] = []
-/** For temporary files of the processes; another one for each test. */
+/** Folder for temporary files of the processes; each test has a separate one. */
 export let folder: string
 
 beforeEach(() => {
@@ -28,7 +28,7 @@ export interface End {
   readonly errors: string
 }
 
-/** Without what a launcher around this test may have set. */
+/** Returns the environment without the variables of a launcher around this test. */
 function cleanEnvironment(more: Record<string, string>): NodeJS.ProcessEnv {
   const names = /^(?:SHOAL_|OMPI_|PMI|SLURM_|TORCHELASTIC|MASTER_|MPI_)|^(?:RANK|WORLD_SIZE|LOCAL_|GROUP_)/
   const kept = Object.entries(process.env).filter(([name]) => !names.test(name))
@@ -51,7 +51,7 @@ export function start(file: string, commandLine: readonly string[], more: Record
   })
 }
 
-/** One process a rank, with variables as a launcher would set them. */
+/** Starts one process per rank, with variables like those of a launcher. */
 export function startRanks(
   worldSize: number,
   environment: (rank: number) => Record<string, string>,
@@ -62,7 +62,7 @@ export function startRanks(
   )
 }
 
-/** A server at a free port, which says nothing. */
+/** Starts a silent server at a free port. */
 export function holdPort(): Promise<{ readonly server: Server; readonly port: number }> {
   const server = createServer((socket) => void socket.on('error', () => undefined).unref())
   return new Promise((resolve) => {

@@ -2,13 +2,13 @@ import { RendezvousState } from '../../src/rendezvous/state.js'
 
 export interface Made {
   readonly state: RendezvousState
-  /** Makes a request and returns its number: 10 times the rank, and which one of it. */
+  /** Makes a request and returns its number: 10 times the rank, plus the rank's count of requests. */
   readonly ask: (rank: number, op: string, fields?: object, body?: string) => number
-  /** What each rank has heard since this was called last. */
+  /** Returns the messages to each rank since the last call. */
   readonly answers: () => unknown[][]
 }
 
-/** A state whose ranks are all connected. */
+/** Creates a state whose ranks are all connected. */
 export function made(worldSize: number): Made {
   const state = new RendezvousState(worldSize)
   const heard: unknown[][] = Array.from({ length: worldSize }, () => [])
