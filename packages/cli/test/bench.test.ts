@@ -9,7 +9,7 @@ const program = fileURLToPath(new URL('../bin/shoal.js', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'shoal-cli-bench-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** The environment of a user's shell: none of the variables that make a process a rank or name libraries. */
+/** Returns the environment of a user's shell, without variables that make a process a rank or name libraries. */
 function environment(extra: Record<string, string> = {}): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !/^(SHOAL_|RANK$|WORLD_SIZE$|LOCAL_RANK$)/.test(name))
   return { ...Object.fromEntries(kept), ...extra }
@@ -51,7 +51,7 @@ interface Report<R> {
   readonly summary: { readonly wrong: number | null; readonly averageBusBandwidth: number }
 }
 
-/** Runs a test on the software device and reads what `--json` wrote. */
+/** Runs a benchmark on the software device and returns the parsed `--json` output. */
 function bench<R = Row>(...words: string[]): Report<R> & { readonly stdout: string } {
   const file = join(folder, `${words[0]}.json`)
   const { status, stdout, errors } = shoal(['bench', ...words, '--device', 'sim', '--json', file])
@@ -75,7 +75,7 @@ describe('shoal bench of collectives over three ranks in one process', () => {
     { name: 'scatter', reduces: false, rooted: true, factor: rest(3), parts: 3, hasInPlace: true },
     { name: 'send-recv', reduces: false, rooted: false, factor: 1, parts: 1, hasInPlace: false },
   ])('$name: every element is correct', ({ name, reduces, rooted, factor, parts, hasInPlace }) => {
-    // Reductions from every root would take long, and reduce and broadcast know no more of their root than its number.
+    // Reductions from every root would take long. reduce and broadcast use only the root's number.
     const roots = !rooted ? [null] : reduces ? [1] : [0, 1, 2]
     const some = [...(reduces ? ['-o', 'all'] : []), ...(rooted ? ['--root', roots.length > 1 ? 'all' : '1'] : [])]
     const every = ['-d', 'all', ...some]
@@ -125,7 +125,7 @@ describe('shoal bench of collectives over three ranks in one process', () => {
     expect(stepped.rows.map((row) => row.bytes)).toEqual([1024, 2048, 3072])
     for (const { outOfPlace, inPlace } of stepped.rows) expect([outOfPlace?.wrong, inPlace]).toEqual([null, null])
     expect(stepped.stdout).toContain('not checked')
-    // 8 bytes have no element for each of three ranks; 16-byte words where parts are that long.
+    // 8 bytes have no element for each of three ranks. Long parts use words of 16 bytes.
     const gathered = bench('all-gather', '-g', '3', '-b', '8', '-e', '128', '-f', '4', '--in-place', 'in')
     expect(gathered.rows.map((row) => [row.bytes, row.count, row.outOfPlace])).toEqual([
       [24, 2, null],
@@ -178,7 +178,7 @@ test('when a rank is killed, the other ranks exit and name it', { timeout: 120_0
       })
   })
   await measuring
-  // It has printed its head: all ranks have met.
+  // It has printed its head, so all ranks have joined.
   const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ').map(Number)
   const ranks = children.filter((pid) => readFileSync(`/proc/${pid}/environ`, 'utf8').includes('\0RANK=2\0'))
   expect(ranks).toHaveLength(1)
@@ -280,7 +280,7 @@ describe('shoal bench --svg', () => {
     const svg = readFileSync(file, 'utf8')
     expect(svg).toMatch(/^<svg /)
     for (const one of told) expect(svg).toContain(one)
-    // Names have lines of their own, as high as their letters.
+    // Names have separate lines with the height of their letters.
     const lines = [...svg.matchAll(/text-anchor="end"[^>]*font-size:10px[^>]*translate\([\d.]+ ([\d.]+)\)/g)]
     const places = lines.map(([, y]) => Number(y)).sort((a, b) => a - b)
     expect(places.length).toBeGreaterThan(1)
@@ -302,7 +302,7 @@ describe('shoal bench --svg', () => {
       { NODE_OPTIONS: `--import ${pathToFileURL(without)}` },
     )
     expect([status, stdout]).toEqual([1, ''])
-    // Newer Nodes warn of the hook.
+    // Newer versions of Node warn about the hook.
     expect(errors).toMatch(
       /^shoal bench: --svg needs the package echarts, which is not installed: npm install echarts\n/,
     )
@@ -340,7 +340,7 @@ describe('shoal bench refuses', () => {
       ['all-gather', '-d', 'f64', '-b', '8', '-e', '8', '--device', 'sim'],
       '--max-bytes 8 is less than one element of f64 for each rank: 16 bytes',
     ],
-    // What another test takes.
+    // Options of another benchmark.
     [['all-reduce', '-r', '1'], '--root does not apply to all-reduce'],
     [['all-gather', '-o', 'max'], '--op does not apply to all-gather'],
     [['all-to-all', '--in-place', 'in'], '--in-place does not apply to all-to-all'],

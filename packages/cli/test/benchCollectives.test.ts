@@ -16,7 +16,7 @@ describe('measurements of a collective', () => {
   const gather = operations.find(({ name }) => name === 'all-gather')!
   const variant = { type: 'f32', op: 'sum', root: 0 } as const
 
-  /** All-gather, and the numbers of calls of its first rank before each row and after the last. */
+  /** Measures all-gather. Also returns the number of its first rank's calls before each row and after the last. */
   async function measure(options: BenchOptions, changed: Partial<Operation> = {}, group = groupOf([0])) {
     let calls = 0
     const counts: number[] = []
@@ -50,7 +50,7 @@ describe('measurements of a collective', () => {
     ])
     const first = 2 * (firstRunsOf(2 ** 18) + 2 + 3)
     expect(counts).toEqual([first, first + 2 * (2 + 3)])
-    // The results are those of one more.
+    // The results are those of one additional call.
     const checked = await measure({ ...options, check: true, inPlace: 'out' })
     expect(checked.counts).toEqual([first / 2 + 1, first / 2 + 1 + 2 + 3 + 1])
     expect(checked.rows.map(({ outOfPlace, inPlace }) => [outOfPlace?.wrong, inPlace])).toEqual([
@@ -62,10 +62,10 @@ describe('measurements of a collective', () => {
   test('on a GPU warm up for 50 ms at first and for 5 ms later, by the mean of all processes', async () => {
     const options = { ...read('all-gather', '-b', '1M', '-e', '2M', '-n', '3', '-w', '2'), software: false }
     for (const [each, first, second] of [
-      // Each of 5 takes 2 ms here, and 4 ms as a mean.
+      // Each of 5 calls takes 2 ms here, and 4 ms on average over the ranks.
       [2, 13, 2],
       [5, 5, 1],
-      // Less than any clock can tell.
+      // Too short for any clock.
       [0, 5000, 5000],
     ] as const) {
       let calls = 0
@@ -77,7 +77,7 @@ describe('measurements of a collective', () => {
           const call = gather.bind(...operands)
           return () => {
             calls += 1
-            // So many of them need not move anything.
+            // The first ten calls must move data; others need not.
             if (calls < 10) call()
           }
         },
@@ -106,7 +106,7 @@ describe('measurements of a collective', () => {
     const idle: Partial<Operation> = { bind: () => () => undefined }
     const options = read('all-gather', '-b', '64', '-e', '64', '-n', '1', '-w', '0', '--in-place', 'out')
     const { rows } = await measure(options, idle, groupOf([0, 1]))
-    // The elements of both ranks, in two parts each, of which all are wrong.
+    // All elements of both ranks, in two parts each, are wrong.
     expect(rows[0]?.outOfPlace?.wrong).toBe(32)
   })
 
@@ -203,7 +203,7 @@ test('the time of a collective is the mean over iterations and processes', async
     () => undefined,
   )
   expect(own).toEqual([1500])
-  // All begin together.
+  // All ranks start together.
   expect(group.barrier).toHaveBeenCalledTimes(1)
   expect(rows.map(({ outOfPlace }) => outOfPlace)).toEqual([
     { microseconds: 2500, algorithmBandwidth: 1024 / 2500 / 1000, busBandwidth: 1024 / 2500 / 1000, wrong: null },

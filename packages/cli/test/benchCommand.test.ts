@@ -13,7 +13,7 @@ describe('the bench command', () => {
     readonly code = 'SHOAL_FAULT'
   }
 
-  /** What a benchmark comes to that ends at its first step. */
+  /** Runs a benchmark whose first step fails. */
   async function failWith(fault: unknown, ...words: string[]) {
     vi.spyOn(Device, 'all').mockImplementation(() => {
       throw fault

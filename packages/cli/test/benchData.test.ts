@@ -24,14 +24,14 @@ afterAll(() => {
 test.each(['f32', 'bf16', 'i8', 'u64', 'f8e4m3'] as const)(
   '%s: one wrong element among many is counted as one',
   async (type) => {
-    // Longer than the data repeats, and than one piece that is read back.
+    // Longer than the period of the data, and than one piece that is read back.
     const length = 65_521 * 40 + 7
     const data = new BenchData(type, 'sum', 4, length)
     const buffer = DeviceBuffer.allocate(device, type, length)
     data.fill(buffer, 2, 3, kernels)
     await stream.synchronize()
     expect(await data.wrong(buffer, { rank: 2, part: 3 }, kernels, stream)).toBe(0)
-    // Of another rank, and of another part.
+    // Data of another rank and of another part.
     expect(await data.wrong(buffer, { rank: 1, part: 3 }, kernels, stream)).toBeGreaterThan(length / 2)
     expect(await data.wrong(buffer, { rank: 2, part: 2 }, kernels, stream)).toBeGreaterThan(length / 2)
     const place = buffer.slice(length - 5, length - 4)
@@ -82,7 +82,7 @@ test('parts consist of whole 16-byte words if they are large enough', () => {
   expect(countFor(operation('all-gather'), 3, 8, 4)).toBe(0)
 })
 
-/** The pattern of a part of a rank, and of that part of all ranks, without a device. */
+/** Returns the pattern of a part, of one rank or reduced over all ranks, without a device. */
 function patternOf(data: BenchData, type: BenchType, source: Source): number[] {
   let found: StorageArray | undefined
   const fake = {
@@ -125,7 +125,7 @@ describe('expected data of ranks', () => {
       else
         for (const [i, value] of wanted.entries()) expect(Math.abs(value - results[i]!)).toBeLessThan(value / 8 + 1e-9)
       if (op === 'prod') {
-        // Exact in every type: 2 to the power of 6 is the most.
+        // Exact in every type: the maximum is 2 to the power of 6.
         const most = 2 ** Math.min(6, worldSize)
         expect(Math.max(...results)).toBe(most)
         expect([Math.min(...sent.flat()), Math.max(...sent.flat())]).toEqual([1, 2])
@@ -148,7 +148,7 @@ describe('expected data of ranks', () => {
     const equal = (one: number[], other: number[], shift = 0): number =>
       one.filter((value, i) => value === other[(i + shift) % other.length]).length / one.length
     const sources = range(4).flatMap((rank) => range(4).map((part) => patternOf(data, 'f32', { rank, part })))
-    // Of two values that there are about half is the same.
+    // With two possible values about half are equal.
     const limit = op === 'prod' ? 0.75 : 0.15
     for (const shift of range(64).slice(1)) expect(equal(sources[0]!, sources[0]!, shift)).toBeLessThan(limit)
     for (const [index, one] of sources.entries())
@@ -167,7 +167,7 @@ describe('expected data of ranks', () => {
 })
 
 describe('results that differ in their last bits', () => {
-  /** A result that is read in slices; a device has found a difference. */
+  /** Returns the wrong elements of a result that is read in slices, after a device has found a difference. */
   function wrongIn(data: BenchData, values: StorageArray, source: Source) {
     const slices: [number, number][] = []
     const result = {
@@ -187,7 +187,7 @@ describe('results that differ in their last bits', () => {
   test.each<[Reduction, number, Source, number]>([
     ['avg', 1, { part: 0 }, 1],
     ['avg', 4, { part: 0 }, 4],
-    // Everything else is exact, and what is copied is the same.
+    // Everything else is exact, and copied data is equal.
     ['avg', 4, { rank: 1, part: 0 }, 0],
     ['sum', 4, { part: 0 }, 0],
   ])(
@@ -195,7 +195,7 @@ describe('results that differ in their last bits', () => {
     async (op, worldSize, source, units) => {
       const data = new BenchData('f64', op, worldSize, 4096)
       const values = doubles(data, source)
-      // A power of 2, where a unit is as large as it can be.
+      // A power of 2, where the unit in the last place is largest.
       const place = values.findIndex((value) => value === 2 || value === 1 || value === 4)
       for (const [far, wrong] of [
         [units, 0],
@@ -243,7 +243,7 @@ describe('results that differ in their last bits', () => {
       const values = encodeArray(type, (type === 'u64' ? numbers.map(BigInt) : numbers) as never) as StorageArray
       return wrongIn(data, values, { part: 0 }).wrong
     }
-    // Whole numbers have no tolerance, bf16 two units of 2 to the power of -7.
+    // Integers have no tolerance; bf16 has two units of 2 to the power of -7.
     if (type === 'bf16') expect(await wrongWith(4 * (1 + 2 ** -6))).toBe(0)
     for (const value of [5, 8]) expect(await wrongWith(value)).toBe(1)
   })
@@ -287,9 +287,9 @@ describe('pattern kernels', () => {
     ['u32', Uint32Array],
     ['f64', Float64Array],
   ] as const)('%s', async (type, Numbers) => {
-    // More than one block, and a period that a block does not begin with; more than all blocks have threads.
+    // More than one block, with a period that does not start at a block; more than the threads of all blocks.
     for (const length of [1, 255, 257, 5000, 2048 * 256 + 3]) {
-      // With something in the first and in the last byte of each element.
+      // Values with bits in the first and the last byte of each element.
       const most = 2 ** (8 * (Numbers.BYTES_PER_ELEMENT - 1))
       const pattern = new Numbers(771).map((_, i) => ((i * 7) % 251) * most + (most === 1 ? 0 : i % 3))
       const buffer = DeviceBuffer.allocate(device, type, length)

@@ -58,7 +58,7 @@ test('the time of a barrier is the mean over iterations and processes', async ()
     title: 'barriers of 2 PEs',
     diagrams: [{ title: 'latency', unit: 'µs', names: ['barrier', 'sync'], bars }],
   })
-  // As wide as the head of the table, and as figures of up to 9 digits are.
+  // As wide as the table's head and as numbers of up to 9 digits.
   expect(printed[0]).toBe('     barrier     host     3333.3')
   expect(headLines(barrierTest.columns)[0]).toBe('#  operation     from    latency')
 })
@@ -75,7 +75,7 @@ test.each(['barrierAll', 'barrierAllOnStream', 'syncAllOnStream'])('a refused %s
   await expect(barrierTest.run(pe as unknown as Pe, options, undefined as never)).rejects.toBe(refused)
 })
 
-/** Runs a test of NVSHMEM as a PE whose session is made up; what it has printed and would have written. */
+/** Runs an NVSHMEM benchmark as a PE with an imaginary session. Returns its output and its files. */
 async function runPe(test: NvshmemTest, session: object, words: readonly string[]) {
   const printed: string[] = []
   const written: unknown[] = []
@@ -99,7 +99,7 @@ describe.each(['put', 'get'] as const)('the benchmark of %s', (kind) => {
   type Bytes = DeviceBuffer<'u8'>
   const words = [kind, '-n', '4', '-w', '2', '-b', '8', '-e', '16']
 
-  /** One of two PEs; `arrive` has the bytes of the other arrive, once for all transfers of a size. */
+  /** One of two PEs. `arrive` delivers the bytes of the other PE, once for all transfers of a size. */
   function session(pe: number, arrive: (own: Bytes, other: Bytes, barrier: number) => void) {
     const calls: string[] = []
     const buffers: Bytes[] = []
@@ -141,7 +141,7 @@ describe.each(['put', 'get'] as const)('the benchmark of %s', (kind) => {
     const waits = vi.spyOn(Stream.prototype, 'synchronizeSync')
     sixMilliseconds()
     const { status, printed, rows, plotted, summary } = await runPe(transferTest(kind), own, [...words, '-c', '0'])
-    // 6 ms for 4 of them.
+    // 6 ms for 4 transfers.
     const row = { latency: 1500, rate: 1 / 1500, hostLatency: 1500, wrong: null }
     expect(rows).toEqual([8, 16].map((bytes) => ({ bytes, bandwidth: bytes / 1500 / 1000, ...row })))
     expect(status).toBe(0)
@@ -164,7 +164,7 @@ describe.each(['put', 'get'] as const)('the benchmark of %s', (kind) => {
       [8, 16].map((bytes) => [bytes, 1500]),
       [8, 16].map((bytes) => [bytes, 1500]),
     ])
-    // Warm-ups are for each, those of the first size for its first row; one more comes before all.
+    // Each loop has warm-ups, those of the first size only for its first row; one more call precedes all.
     const queued = (bytes: number): number => 2 * (4 + 2 + (bytes === 8 ? firstRunsOf(8) : 0)) + 1
     for (const bytes of [8, 16]) {
       const made = own.calls.filter((call) => call === `${kind}OnStream ${bytes} to 1`)
@@ -174,9 +174,9 @@ describe.each(['put', 'get'] as const)('the benchmark of %s', (kind) => {
     }
     const loops = (queued(8) - 1 + queued(16) - 1) / 2
     expect(own.calls.filter((call) => call === 'quietSync')).toHaveLength(loops)
-    // Each of one loop is waited for, and of the other all warm-ups and all that are timed.
+    // One loop waits for each call, the other for all warm-ups and for all timed calls.
     expect(waits).toHaveBeenCalledTimes(loops + 2 * 2)
-    // Data is there before the first, the first has arrived before it is looked at, and the sizes follow each other.
+    // The data exists before the first call and has arrived before the check. Then the next size follows.
     expect(own.calls.slice(0, 3)).toEqual(['barrierAll', `${kind}OnStream 8 to 1`, 'barrierAll'])
     expect(own.calls.filter((call) => call === 'barrierAll')).toHaveLength(6)
     expect(own.calls.at(-1)).toBe('barrierAll')
@@ -184,7 +184,7 @@ describe.each(['put', 'get'] as const)('the benchmark of %s', (kind) => {
   })
 
   test('is correct only where the bytes of the other PE have arrived', async () => {
-    // What each PE has in its two buffers when it begins with a size.
+    // The contents of each PE's two buffers before a size.
     const contents: { readonly [pe: number]: Uint8Array[] } = { 0: [], 1: [] }
     for (const pe of [0, 1]) {
       const looking = session(pe, (_, __, barrier) => {
@@ -205,7 +205,7 @@ describe.each(['put', 'get'] as const)('the benchmark of %s', (kind) => {
       })
       const { status, printed, rows } = await runPe(transferTest(kind), receiving, [...words, '-e', '8', '-n', '1'])
       if (receiver === 0) {
-        // The sum over three processes that have as many.
+        // The sum over three processes with equal numbers.
         const wrong = (rows[0] as { wrong: number }).wrong
         if (isRight) expect(wrong).toBe(0)
         else expect(wrong).toBeGreaterThan(0)
@@ -230,10 +230,10 @@ describe.each(['put', 'get'] as const)('the benchmark of %s', (kind) => {
 describe('the benchmark of atomics', () => {
   const names = ['fetch', 'set', 'swap', 'compare-swap', 'increment', 'add', 'and', 'or', 'xor']
 
-  /** A word and what atomics make of it, but for `broken`, which leaves it as it is. */
+  /** A word and the effects of atomics on it, except for `broken`, which does not change it. */
   function session(pe: number, broken?: string) {
     let word = 0n
-    // What is put is there once all is quiet.
+    // A put value is visible after quiet.
     let put: bigint | undefined
     const seen = new Set<string>()
     const peers = new Set<number>()

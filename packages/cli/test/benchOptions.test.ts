@@ -57,7 +57,7 @@ test.each<[string[], object]>([
   [['--json', '-', '--svg', 'b'], { json: '-', svg: 'b' }],
   [['--json', 'a', '--svg', '-'], { json: 'a', svg: '-' }],
 ])('shoal bench accepts %j', (words, changed) => {
-  // Takes every option there is.
+  // Accepts every option.
   const test = { all: Object.values(optionsOf).flat() }
   expect(readOptions(['all', ...words], test)).toEqual({ ...defaults, test: 'all', ...changed })
 })

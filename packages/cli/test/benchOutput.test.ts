@@ -167,7 +167,7 @@ describe('benchmark output', () => {
     diagrams: [{ title: 'time', unit: 'µs', names: ['one'], bars: [{ name: 'bars', values: [1] }] }],
   }
 
-  /** What goes to each of the two streams. */
+  /** Returns two streams that record their output. */
   function streams() {
     const written = { output: '', errors: '' }
     vi.spyOn(process.stdout, 'write').mockImplementation((text) => Boolean((written.output += text)))
@@ -192,7 +192,7 @@ describe('benchmark output', () => {
     await output.write(['a row'], plotted)
     if (name === 'svg') expect(written.output).toMatch(/^<svg .*the title.*NCCL 2\.27\.3, SOFTWARE DEVICE: /s)
     else expect(JSON.parse(written.output)).toMatchObject({ library, rows: ['a row'] })
-    // For a file that the shell makes of it.
+    // Valid as a file to which the shell redirects it.
     if (name === 'json') expect(written.output).toMatch(/^\{\n {2}"benchmark": "all-reduce",.*\n\}\n$/s)
   })
 
@@ -202,7 +202,7 @@ describe('benchmark output', () => {
     writeFileSync(json, 'old')
     const options = { ...read('all-reduce', '--json', json, '--svg', svg), software: false }
     const output = await Output.open(first, library, options, [])
-    // What was there is not lost when nothing comes of the benchmark.
+    // A failed benchmark does not overwrite existing files.
     expect([readFileSync(json, 'utf8'), readFileSync(svg, 'utf8')]).toEqual(['old', ''])
     await output.write(['a row'], plotted, { wrong: 3 })
     expect(JSON.parse(readFileSync(json, 'utf8'))).toMatchObject({ rows: ['a row'], summary: { wrong: 3 } })
@@ -234,7 +234,7 @@ describe('benchmark of a collective', () => {
   const options = () => read('reduce', '-b', '1K', '-e', '2K', '-d', 'f32,f64', '-n', '1', '-w', '0')
   const reduce = operations.find(({ name }) => name === 'reduce')!
 
-  /** The exit status, what is printed, and what would be written. */
+  /** Runs a benchmark. Returns its exit status, its output and its files. */
   async function bench(wanted: BenchOptions) {
     const print = vi.spyOn(Output.prototype, 'print').mockImplementation(() => undefined)
     const write = vi.spyOn(Output.prototype, 'write').mockImplementation(async () => undefined)
@@ -272,7 +272,7 @@ describe('benchmark of a collective', () => {
   test('fails if results are wrong, and passes if they were not checked', async () => {
     vi.spyOn(BenchData.prototype, 'wrong').mockResolvedValue(3)
     const wrong = await bench(options())
-    // The root alone has a result, in and out of place, of two types and sizes.
+    // Only the root has a result, in and out of place, of two types and sizes.
     expect([wrong.status, wrong.lines.at(-2)]).toEqual([1, '# elements wrong: 24 FAILED'])
     vi.restoreAllMocks()
     const unchecked = await bench({ ...options(), check: false })
@@ -296,7 +296,7 @@ describe('benchmark of short calls', () => {
   test('reports the best of several loops, with one line and one bar each', async () => {
     const print = vi.spyOn(Output.prototype, 'print').mockImplementation(() => undefined)
     const write = vi.spyOn(Output.prototype, 'write').mockImplementation(async () => undefined)
-    // The bursts of 200 calls take 0.4 and 0.2 ms by turns.
+    // The bursts of 200 calls take 0.4 ms and 0.2 ms alternately.
     let [now, looks] = [0n, 0]
     vi.spyOn(process.hrtime, 'bigint').mockImplementation(() => {
       looks += 1
@@ -319,7 +319,7 @@ describe('benchmark of short calls', () => {
     expect(title).toBe('calls that queue work')
     const values = names.map(() => 1000)
     expect(rows.map(({ nanoseconds }) => nanoseconds)).toEqual(values)
-    // Two looks at the clock for each loop, of which 50 are for V8.
+    // Two clock reads per loop, of which 50 loops are for V8.
     expect(looks).toBe(names.length * (50 + 1 + 2) * 2)
     expect(diagrams).toEqual([{ title: 'time', unit: 'ns', names, bars: [{ name: 'best of several loops', values }] }])
     const lines = print.mock.calls.flat()

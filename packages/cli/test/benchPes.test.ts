@@ -8,7 +8,7 @@ import { Output } from '../src/bench/report/output.js'
 import { runCommand } from '../src/run/command.js'
 import { groupOf, job, nothing, read } from './support/bench.js'
 
-// Whether this process is a rank is for each test to say.
+// Each test sets whether this process is a rank.
 vi.mock('@shoal/launch', async (original) => ({ ...(await original<object>()), bootstrap: vi.fn() }))
 
 useSoftwareDevice({ devices: 2 })
@@ -52,7 +52,7 @@ describe('PEs of shoal bench', () => {
     expect(dispose).toHaveBeenCalledTimes(1)
   })
 
-  /** NVSHMEM that does nothing. */
+  /** Returns an NVSHMEM that does nothing. */
   function made() {
     const session = { finalize: vi.fn(nothing), abandon: vi.fn() }
     const init = vi.spyOn(Session, 'init').mockResolvedValue(session as never)
@@ -91,7 +91,7 @@ describe('PEs of shoal bench', () => {
   })
 
   test.each([
-    // Two messages, and 64 MiB that NVSHMEM uses, in 1 GiB that it has by itself.
+    // Two messages and the 64 MiB that NVSHMEM uses fit in its default of 1 GiB.
     [480 * 2 ** 20, undefined],
     [480 * 2 ** 20 + 1, String(2 ** 30 + 2)],
   ])('have a heap for the largest message, here of %d bytes', async (most, size) => {

@@ -7,7 +7,7 @@ import { joinRankGroup } from '../src/bench/rankGroup.js'
 import { UsageError } from '../src/command.js'
 import { groupOf, job, read } from './support/bench.js'
 
-// Whether this process is a rank is for each test to say.
+// Each test sets whether this process is a rank.
 vi.mock('@shoal/launch', async (original) => ({ ...(await original<object>()), bootstrap: vi.fn() }))
 
 useSoftwareDevice({ devices: 2 })
@@ -106,7 +106,7 @@ describe('resources of a rank in shoal bench', () => {
 })
 
 describe('a wait for ranks in shoal bench', () => {
-  /** A rank whose stream is done at the look of that number, and what is called of it. */
+  /** A rank whose stream is done at the given query, and its recorded calls. */
   function rank(doneAt: number, wait: Promise<unknown> = Promise.resolve()) {
     let looks = 0
     const query = vi.fn(() => {
@@ -160,7 +160,7 @@ describe('a wait for ranks in shoal bench', () => {
     await vi.waitFor(() => expect(short.query).toHaveBeenCalledTimes(1))
     expect([long.query.mock.calls.length, long.synchronize.mock.calls.length]).toEqual([4, 1])
     await new Promise((resolve) => setImmediate(resolve))
-    // The moment is taken, and what the thread has to say is waited for all the same.
+    // The time is recorded, but the thread's result is still awaited.
     expect([now, done]).toEqual([1, undefined])
     notice()
     await wait

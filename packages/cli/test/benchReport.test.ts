@@ -33,7 +33,7 @@ test('figures have at most six characters, within their column', () => {
 })
 
 describe('a plot of results', () => {
-  /** Each text with its place. */
+  /** Returns each text with its position. */
   const textsOf = (svg: string): string[] =>
     [...svg.matchAll(/<text[^>]*translate\(([\d.]+) ([\d.]+)\)[^>]*>([^<]*)</g)].map(
       ([, x, y, words]) => `${words} at ${Math.round(Number(x))} ${Math.round(Number(y))}`,
@@ -58,7 +58,7 @@ describe('a plot of results', () => {
     ]
     const svg = await plot('title', 'subtitle', [line(points), bars([1, null, 3], [0, 2, 100])])
     expect(svg).toMatch(/^<svg width="1000" height="596" /)
-    // What has no logarithm is left out: one point, and the bars of null and 0.
+    // Values without a logarithm are omitted: one point, and the bars of null and 0.
     expect(svg.match(/ecmeta_series_index="0" ecmeta_data_index="\d" ecmeta_ssr_type="chart"/g)).toHaveLength(2)
     expect(svg.match(/ecmeta_series_index="[12]" ecmeta_data_index="\d" ecmeta_ssr_type="chart"/g)).toHaveLength(4)
     const texts = textsOf(svg)
@@ -69,7 +69,7 @@ describe('a plot of results', () => {
       expect.arrayContaining([
         ...['bytes at 420 368', '1K at 70 348', '1M at 706 348', '2M at 770 348', '1 at 62 340', '10 at 62 100'],
         ...['one at 312 456', 'two at 312 488', 'three at 312 520'],
-        // One is so long that the others would not be seen.
+        // One bar is so long that the others would be invisible.
         ...['1 at 320 544', '10 at 545 544', '100 at 770 544'],
         ...['float at 796 105', 'u32 at 796 126', 'u64 at 796 148'],
       ]),
@@ -102,7 +102,7 @@ describe('a plot of results', () => {
     expect(['title', 'subtitle', 'time .µs.', 'two', 'float', 'bytes'].map(sizeOf)).toEqual([
       ...['18', '12', '13', '10', '11', '12'],
     ])
-    // A point is 5 wide: a circle of radius 1, 2.5 times as large.
+    // A point is 5 wide: a circle of radius 1, scaled by 2.5.
     expect(svg).toMatch(/matrix\(2\.5,0,0,2\.5,[^>]*ecmeta_series_index="0"/)
   })
 

@@ -15,7 +15,7 @@ test('a timed loop returns the time per call, without the warm-ups', async () =>
   expect(await timeOfAwaited(5, 2, async (count) => counts.push(count))).toBe(1200)
   expect(timeOf(2, 0, (count) => void counts.push(count))).toBe(3000)
   expect(counts).toEqual([3, 4, 2, 5, 2])
-  // Not even an empty loop, which would wait.
+  // There is not even an empty loop, which would wait.
   counts.splice(0)
   timeOf(2, 1, (count) => void counts.push(count))
   await timeOfAwaited(2, 1, async (count) => counts.push(count))
@@ -40,7 +40,7 @@ test('a timed loop makes each call once, and waits once at the end', async () =>
 
 test('a timed loop over driver calls makes as many calls as it is timed for', () => {
   const device = Device.get(0)
-  // With its launches, which are left out where their time says nothing.
+  // With its launches, which are omitted if their time has no meaning.
   vi.spyOn(device, 'isSoftware', 'get').mockReturnValue(false)
   const created = vi.spyOn(device, 'createStream')
   const { loops, prepared, stream, event, from, to, kernels, dispose } = makeDriverCalls(device)

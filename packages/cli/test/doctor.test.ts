@@ -28,7 +28,7 @@ function report(
   return { ...(JSON.parse(output) as DoctorReport & { ok: boolean }), code }
 }
 
-/** No library is found, wherever this runs. */
+/** No library is found, on any machine. */
 const nothing = {
   SHOAL_CUDA_LIBRARY: nowhere,
   SHOAL_CUDART_LIBRARY: nowhere,
@@ -72,7 +72,7 @@ test('doctor without any library reports the missing driver with a remedy', () =
   expect(errors[0]!.message).toContain(`${nowhere} does not load: `)
   expect(errors[0]!.remedies.join(' ')).toMatch(/install the NVIDIA driver.*SHOAL_CUDA_LIBRARY=.*SHOAL_DEVICE=sim/)
   expect(findings.filter(({ level }) => level === 'warning')).toHaveLength(3)
-  // Compilers are no lack of a machine.
+  // A missing compiler is not a fault of the machine.
   const notes = findings.filter(({ level }) => level === 'note').map(({ subject }) => subject)
   expect(notes).toEqual(expect.arrayContaining(['NVIDIA NVRTC', 'NVIDIA nvJitLink']))
 })

@@ -10,7 +10,7 @@ const scratch = scratchFolder()
 const cache = join(scratch, 'cache/node_modules/@shoal')
 const program = join(scratch, 'program')
 
-/** Copies a package and those that it depends on, as npx has them: `@shoal/sim` is none of them. */
+/** Copies a package and its dependencies, as npx installs them. `@shoal/sim` is not one of them. */
 function install(name: string, seen = new Set<string>()): void {
   if (seen.has(name)) return
   seen.add(name)

@@ -15,7 +15,7 @@ import type { LibraryName } from '../src/doctor/libraries.gen.js'
 import type { DeviceReport, Finding, SystemReport } from '../src/doctor/report.js'
 import { examineSystem } from '../src/doctor/system.js'
 
-// What is found is for each test to say; what is made of it is looked at here.
+// Each test sets the probes' results; this file tests the findings from them.
 vi.mock('@shoal/ffi', async (original) => ({ ...(await original<object>()), probe: vi.fn(), probeAddon: vi.fn() }))
 vi.mock('../src/doctor/system.js', () => ({ examineSystem: vi.fn() }))
 vi.mock('../src/doctor/devices.js', () => ({ examineDevices: vi.fn() }))
@@ -28,7 +28,7 @@ type Libraries = Partial<Record<LibraryName, Partial<LibraryReport>>>
 const gpu = { ordinal: 0, isSoftware: false } as DeviceReport
 const problem: Finding = { level: 'error', subject: 'devices', message: 'it is broken', remedies: [] }
 
-/** Everything is there, of the software device, but for what is told. */
+/** Everything of the software device is found, except for the given changes. */
 function found(
   libraries: Libraries = {},
   system: Partial<SystemReport> = { sharedMemoryBytes: 2 ** 30 },
@@ -48,7 +48,7 @@ function found(
   })
   vi.mocked(probe).mockReturnValue(all)
   vi.mocked(probeAddon).mockReturnValue({ loaded: true, engine: 'addon' })
-  // Findings are added to those of the system.
+  // The findings are added to those of the system.
   vi.mocked(examineSystem).mockImplementation(() => ({ system: system as SystemReport, findings: [] }))
   vi.mocked(examineDevices).mockReturnValue({ devices, links: [], findings })
 }
@@ -99,7 +99,7 @@ describe('findings about libraries', () => {
       const required = { level: 'error', subject, message: 'not found', remedies: ['install it', 'name it'] }
       expect(examine(['nccl', name]).findings).toEqual([required])
 
-      // A variable is searched for at first, and what it names is what is wrong.
+      // A variable is searched first, and the file that it names is wrong.
       found({
         [name]: { found: false, attempts: [attempt('environment', '/x.so', ' bad file\n'), attempt('name', 'y', '')] },
       })
@@ -223,7 +223,7 @@ describe('findings about plugins of NVSHMEM', () => {
     const message = 'its plugin nvshmem_bootstrap_uid is not next to it, so it cannot start with a unique id'
     expect(nvshmemPlugins).toEqual(plugins)
     expect(findings).toEqual(isComplete ? [] : warned(message, 'install the complete package or wheel'))
-    // The software device needs none.
+    // The software device does not need it.
     found({ nvshmem: { step: 'sim', path: join(place, 'libnvshmem_host.so.3') } })
     expect(examine([])).toMatchObject({ nvshmemPlugins: [], findings: [] })
   })

@@ -12,7 +12,7 @@ import type { DeviceReport, DoctorReport } from '../src/doctor/report.js'
 import { examineSystem } from '../src/doctor/system.js'
 import { shoalVersion } from '../src/version.js'
 
-// Some of what a system tells no test can bring about.
+// No test can produce some of these system answers.
 vi.mock('node:fs', async (original) => {
   const fs = await original<typeof import('node:fs')>()
   return { ...fs, readFileSync: vi.fn(fs.readFileSync), statfsSync: vi.fn(fs.statfsSync) }
@@ -127,7 +127,7 @@ describe('the system section', () => {
     place('c/mpirun', 0o755)
     place('b/orterun', 0o755)
     vi.stubEnv('PATH', ['', 'a', 'b', 'c'].map((name) => (name === '' ? '' : join(folder, name))).join(':'))
-    // The empty part of PATH is not this folder.
+    // An empty part of PATH does not mean the current folder.
     place('here/mpirun', 0o755)
     const before = process.cwd()
     process.chdir(join(folder, 'here'))
@@ -475,7 +475,7 @@ ${[sections.head.replace('/home/me', '~'), sections.brief, sections.rest].join('
 
 </details>`
     expect(markdown(report, '/home/me')).toBe(text)
-    // A folder that is in every path, and none.
+    // A folder that every path contains, and an empty name.
     for (const home of ['/', '']) expect(markdown(report, home)).toBe(text.replace('~', '/home/me'))
   })
 })

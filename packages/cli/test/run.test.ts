@@ -111,7 +111,7 @@ describe('shoal run starts programs', () => {
   })
 
   test('that exceed the number of descriptors, with an error', async () => {
-    // The limit is for a system where Node starts and a few ranks do.
+    // The limit is for a system on which Node and a few ranks can start.
     const words = ['-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath, shoal, 'run', '-n', '40', '--exec', 'sleep']
     const seconds = `601.${process.pid}`
     const { status, stderr } = spawnSync('sh', [...words, seconds], { encoding: 'utf8', timeout: 300_000 })
@@ -144,7 +144,7 @@ describe('shoal run starts programs', () => {
     const { mkdirSync } = await import('node:fs')
     mkdirSync(join(folder, 'node_modules/tsx'), { recursive: true })
     writeFileSync(join(folder, 'node_modules/tsx/package.json'), '{"name":"tsx","main":"tsx.mjs"}')
-    // Stands in for the package: all that matters here is that it is loaded before the script.
+    // Replaces the package, which only has to be loaded before the script.
     writeFileSync(join(folder, 'node_modules/tsx/tsx.mjs'), "console.log('tsx is there'); process.exit(0)\n")
     writeFileSync(join(folder, 'typed.ts'), 'const one: number = 1\n')
     const { code, output } = await run(['-n', '1', join(folder, 'typed.ts')])
@@ -196,7 +196,7 @@ describe('output of ranks under shoal run', () => {
   })
 
   test('from a process that outlives its rank is dropped', async () => {
-    // It moves to a group of its own, and keeps the output open.
+    // It moves to a separate process group and keeps the output open.
     const command = 'setsid sleep 600 & echo pid $! ready; sleep 0.5'
     const { code, output } = await run(['-n', '1', '--exec', 'sh', '-c', command])
     expect(code).toBe(0)
@@ -212,7 +212,7 @@ describe('output of ranks under shoal run', () => {
     child.stderr.on('data', (chunk: Buffer) => {
       errors += chunk
     })
-    // Whatever is begun is taken into the pipe until that is full; then nothing moves.
+    // The pipe takes output until it is full. Then all output stops.
     await once(child.stdout, 'readable')
     await sleep(1000)
     child.stdout.destroy()

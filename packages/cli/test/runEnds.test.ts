@@ -119,7 +119,7 @@ describe('signals to shoal run', () => {
   })
 })
 
-/** The process beside `shoal run` that kills the ranks if it is killed. */
+/** Returns the helper process of `shoal run`, which kills the ranks if `shoal run` is killed. */
 function guardOf({ child: { pid }, output }: Run): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number)
   const guards = children.filter((child) => !pidsIn(output()).includes(child))
@@ -146,7 +146,7 @@ describe('shoal run leaves no process behind', () => {
     const seconds = `600.${process.pid}${count}`
     const one = start(['-n', '64', '--exec', 'sleep', seconds])
     const file = `/proc/${one.child.pid}/task/${one.child.pid}/children`
-    // One is the guard. No waiting in between: this has to catch it at work.
+    // One of them is the guard. Do not wait in between, because the test must find it at work.
     const end = performance.now() + 300_000
     while (readFileSync(file, 'utf8').trim().split(' ').length < count + 1 && performance.now() < end);
     one.child.kill('SIGKILL')
@@ -155,7 +155,7 @@ describe('shoal run leaves no process behind', () => {
       execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
         .split('\n')
         .filter((words) => words.endsWith(`sleep ${seconds}`))
-    // The last one may not be the program yet that it is about to be.
+    // The last process may not have started its program yet.
     await sleep(100)
     await expect.poll(left, { timeout: 300_000 }).toEqual([])
   })

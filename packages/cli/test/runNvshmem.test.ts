@@ -11,7 +11,7 @@ test('ranks that start NVSHMEM with only a device are PEs of one job', async () 
   const { code, output } = await start(['-n', '3', '--no-prefix', program], environment).end
   expect(code).toBe(0)
   expect(output.trim().split('\n').sort()).toEqual(['PE 0 of 3 got 2', 'PE 1 of 3 got 0', 'PE 2 of 3 got 1'])
-  // Neither the file with the id nor a draft of it stays.
+  // Neither the file with the id nor its draft remains.
   expect(readdirSync(folder)).toEqual([])
 })
 
@@ -40,7 +40,7 @@ test('Session.init times out if rank 0 starts no session', () => {
 })
 
 test('a second process of rank 0 gets the error that the session was already started', () => {
-  // A job of two of which the first waits for the other in vain.
+  // A job of two ranks, of which the first waits for the second in vain.
   const environment = { RANK: '0', WORLD_SIZE: '2', SHOAL_NVSHMEM_ID: `${folder}/id` }
   expect(startAlone(environment, 'wait')).toMatch(/^TimeoutError: Session\.init did not end within 300 ms/)
   expect(startAlone(environment, 'wait')).toMatch(

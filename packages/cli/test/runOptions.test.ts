@@ -48,7 +48,7 @@ describe('options of shoal run', () => {
   test('end at the script, whose arguments are passed unchanged', () => {
     const scriptArguments = ['-n', '3', '--help', '--', '-e']
     expect(readRunOptions(['-n', '2', 'x.js', ...scriptArguments])).toEqual({ ...defaults, scriptArguments })
-    // As programs call standard input.
+    // Programs use this name for standard input.
     expect(readRunOptions(['-n', '2', '-', 'a'])).toEqual({ ...defaults, script: '-', scriptArguments: ['a'] })
     expect(readRunOptions(['-n', '2', '--', '-x.js'])).toEqual({ ...defaults, script: '-x.js' })
   })
@@ -112,7 +112,7 @@ describe('the environment of a rank', () => {
     ['each', { CUDA_VISIBLE_DEVICES: '5, 6 ' }, { SHOAL_DEVICE_ORDINAL: '0', CUDA_VISIBLE_DEVICES: '6' }],
     [[2, 0, 1], {}, { SHOAL_DEVICE_ORDINAL: '1', CUDA_VISIBLE_DEVICES: '2,0,1' }],
     [[1, 0], { CUDA_VISIBLE_DEVICES: 'a,b' }, { SHOAL_DEVICE_ORDINAL: '1', CUDA_VISIBLE_DEVICES: 'b,a' }],
-    // What an outer job has set is of that one.
+    // Variables of an outer job belong to that job.
     ['rank', { RANK: '9', SHOAL_DEVICE_ORDINAL: '9', OTHER: 'x' }, { SHOAL_DEVICE_ORDINAL: '1', OTHER: 'x' }],
     ['each', { SHOAL_DEVICE: 'sim' }, { SHOAL_DEVICE: 'sim', SHOAL_DEVICE_ORDINAL: '1', SHOAL_SIM_DEVICES: '3' }],
     [
@@ -184,7 +184,7 @@ describe('the command line of a rank', () => {
   describe('with a TypeScript script', () => {
     const strip = '--experimental-strip-types'
 
-    /** What a Node that can do so much is given before the script. */
+    /** Returns the arguments before the script, for a Node with these features. */
     function before(script: string, features: unknown, flags: readonly string[]): string[] {
       vi.spyOn(Reflect, 'get').mockReturnValue(features)
       vi.spyOn(process, 'allowedNodeEnvironmentFlags', 'get').mockReturnValue(new Set(flags))
@@ -193,7 +193,7 @@ describe('the command line of a rank', () => {
           .argumentsOf(0)
           .slice(0, -1)
       } finally {
-        // At once: vitest looks into objects by the same function.
+        // Restore at once, because Vitest inspects objects with the same function.
         vi.restoreAllMocks()
       }
     }
@@ -223,7 +223,7 @@ describe('the command line of a rank', () => {
     })
 
     test('reports the error of a broken tsx', () => {
-      // A folder of its own, as Node remembers what it has read of packages.
+      // A separate folder, because Node caches package files.
       const tsx = join(folder, 'broken/node_modules/tsx')
       mkdirSync(tsx, { recursive: true })
       writeFileSync(join(tsx, 'package.json'), '{"name":"tsx","exports":{"./other":"./other.js"}}')

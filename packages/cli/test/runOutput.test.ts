@@ -16,7 +16,7 @@ afterEach(() => {
 })
 
 describe('output lines of several ranks', () => {
-  /** A stream that takes so many writes, then says that it is full. */
+  /** A stream that accepts `room` writes and then reports that it is full. */
   function made(room = Number.POSITIVE_INFINITY) {
     const written: string[] = []
     const stream = Object.assign(new EventEmitter(), {
@@ -58,7 +58,7 @@ describe('output lines of several ranks', () => {
     expect(written).toEqual(['> short\n'])
     give('y')
     expect(written[1]).toBe(`> ${'x'.repeat(most - 1)}y\n`)
-    // The count begins anew, also behind a line that has ended.
+    // The count starts again, also after a complete line.
     give('z'.repeat(most - 1))
     give('\n')
     give('z'.repeat(most - 1))
@@ -180,7 +180,7 @@ describe('the check whether an output still has a reader', () => {
     const onHangUp = vi.fn()
     const timers = vi.spyOn(globalThis, 'setInterval')
     await watchHangUp(7, abort().signal, onHangUp)
-    // It keeps no process alive.
+    // The timer does not keep the process alive.
     const { value: timer } = timers.mock.results[0]!
     expect(timer.hasRef()).toBe(false)
     vi.advanceTimersByTime(200)

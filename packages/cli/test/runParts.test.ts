@@ -25,7 +25,7 @@ afterEach(() => {
   spawned.mockImplementation(plainSpawn)
 })
 
-/** A process that does what a test says. */
+/** A process that the test controls. */
 function child(pid: number | undefined) {
   const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() }
   const made = Object.assign(new EventEmitter(), { pid, unref: vi.fn(), ...streams })
@@ -65,7 +65,7 @@ describe('the process of a rank', () => {
     void one.closed.then(() => {
       isClosed = true
     })
-    // As where a signal could not be sent.
+    // The same error occurs if a signal cannot be sent.
     made.emit('error', new Error('no end'))
     await nextTurn()
     expect([one.isRunning, isClosed]).toEqual([true, false])
@@ -83,7 +83,7 @@ describe('the process of a rank', () => {
   test('that does not start reports its end, and ignores signals', async () => {
     const killed = kill()
     const made = child(undefined)
-    // There is nothing where there were no descriptors for it.
+    // The streams are undefined if no descriptors were left for them.
     Object.assign(made, { stdin: undefined, stdout: undefined, stderr: undefined })
     const one = make()
     const error = new Error('EMFILE')
@@ -111,7 +111,7 @@ describe('the process of a rank', () => {
 })
 
 describe('the output of an ended rank', () => {
-  /** What a rank does, in milliseconds from its end, and when its output is left. */
+  /** Ends a rank. Times are in milliseconds after its end. Returns when its output is abandoned. */
   async function leave(closesAt: number, blockedAt: readonly number[]): Promise<number> {
     vi.useFakeTimers({ now: 0, toFake: ['setTimeout', 'clearTimeout', 'Date'] })
     let left: number | undefined
@@ -124,7 +124,7 @@ describe('the output of an ended rank', () => {
     }
     void settled(one, () => blockedAt.includes(Date.now()))
     await vi.advanceTimersByTimeAsync(20_000)
-    // The one of the test, where it closes later.
+    // The timer of the test, if the output closes later.
     expect(vi.getTimerCount()).toBe(closesAt > 20_000 ? 1 : 0)
     return left!
   }
@@ -266,7 +266,7 @@ describe('a job of shoal run', () => {
     const { written, end } = job('read line; echo "$RANK reads $line"', { prefix: false, stdin: true })
     expect(await end).toBe(0)
     expect(written.output.split('\n').sort()).toEqual(['', '0 reads words', '1 reads '])
-    // It is still open: a program that reads on would not end.
+    // The input is still open: a program that continues to read would not end.
     expect([input.isPaused(), input.listenerCount('data')]).toEqual([true, 0])
   })
 
@@ -296,7 +296,7 @@ describe('a job of shoal run', () => {
     const { written, end } = job('echo pid $$')
     expect(await end).toBe(143)
     expect(written).toEqual({ output: '', errors: 'shoal run: got SIGTERM\n' })
-    // The guard alone.
+    // Only the guard was started.
     expect(spawned).toHaveBeenCalledTimes(1)
   })
 

@@ -21,7 +21,7 @@ export function job(launcher: string, changed: object = {}) {
   return one
 }
 
-/** A group of the ranks that this process drives. It is one of `processes`. */
+/** Returns a group of this process's ranks, as one of `processes`. */
 export function groupOf(ranks: readonly number[], changed: Partial<RankGroup> = {}): RankGroup {
   return {
     ...{ worldSize: ranks.length, processes: 1, isRank: false, isFirst: true, lost: undefined },
@@ -34,7 +34,7 @@ export function groupOf(ranks: readonly number[], changed: Partial<RankGroup> = 
   }
 }
 
-/** The same for one of three processes; the others take twice as long as this one. */
+/** Returns a group of one of three processes. The other two take twice as long. */
 export function groupOfThree(own: number[], ranks: readonly number[] = []) {
   return groupOf(ranks, {
     ...{ worldSize: 2, processes: 3, barrier: vi.fn(nothing) },
@@ -45,7 +45,7 @@ export function groupOfThree(own: number[], ranks: readonly number[] = []) {
   })
 }
 
-/** Every interval that is timed takes 6 ms. */
+/** Makes every timed interval 6 ms long. */
 export function sixMilliseconds(): void {
   let now = 0n
   vi.spyOn(process.hrtime, 'bigint').mockImplementation(() => {

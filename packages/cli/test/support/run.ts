@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect } from 'vitest'
 
-/** The program. */
+/** Path of the program. */
 export const shoal = fileURLToPath(new URL('../../bin/shoal.js', import.meta.url))
-/** A script whose first argument says what its ranks do. */
+/** A script whose first argument selects its ranks' actions. */
 export const ranks = fileURLToPath(new URL('../fixtures/ranks.mjs', import.meta.url))
-/** What a test has started, and is killed after it. */
+/** Processes of a test, which are killed after it. */
 export const children: ChildProcess[] = []
-/** A folder of the present test. */
+/** Folder of the current test. */
 export let folder: string
 
 beforeEach(() => {
@@ -23,7 +23,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** `shoal run`, started. */
+/** A started `shoal run`. */
 export interface Run {
   readonly child: ChildProcess
   readonly end: Promise<{
@@ -34,7 +34,7 @@ export interface Run {
   }>
   output(): string
   errors(): string
-  /** Until the output has the words so many times. */
+  /** Resolves when the output contains the words `times` times. */
   until(words: string | RegExp, times?: number): Promise<void>
 }
 
