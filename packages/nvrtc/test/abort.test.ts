@@ -5,7 +5,7 @@ import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 import { moduleRunner } from '../../ffi/test/support/stub.js'
 import { fakeCompiler, noCCompiler } from './support/fakeCompiler.js'
 
-// Wrong on purpose: what a caller without type checking could pass.
+// Hides a wrong type, like a caller without type checking.
 const wrong = (value: unknown) => value as never
 const runModule = moduleRunner(new URL('../', import.meta.url))
 const reason = noCCompiler()
@@ -13,7 +13,7 @@ const library = reason === undefined ? fakeCompiler() : ''
 const scratch = scratchFolder()
 let runs = 0
 
-/** Runs a module with a compiler that takes a second; it counts compilations that have begun. */
+/** Runs a module with a compiler that takes a second, and counts the started compilations. */
 function run(module: string): string[] {
   runs += 1
   const counter = join(scratch, `count${runs}`)

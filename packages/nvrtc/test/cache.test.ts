@@ -37,7 +37,7 @@ beforeEach(() => {
 const environment = { SHOAL_NVRTC_LIBRARY: library, SHOAL_CACHE_FOLDER: folder, FAKE_COUNT: counter }
 const compilations = (): number => (existsSync(counter) ? readFileSync(counter).length : 0)
 
-/** Compiles in a process of its own; the results' origins, problems and PTX. */
+/** Compiles in a separate process. Returns the results' origins, problems and PTX. */
 function compile(
   source: string,
   options = '{}',
@@ -332,7 +332,7 @@ describe('an untrusted cache folder or file', () => {
       ptx: 'a',
       problem: expect.stringContaining('ENOTDIR'),
     })
-    // A device that is full: what is written to it is refused.
+    // A full device, which refuses writes.
     expect(compile('a', JSON.stringify({ cache: '/proc' }))).toMatchObject({
       origin: 'compiler',
       problem: expect.stringContaining('/proc'),
@@ -407,14 +407,14 @@ test('sixteen randomly killed processes leave complete cache entries and correct
       child.stderr.on('data', (text) => {
         said += text
       })
-      // Every other one, at a moment of chance while it is at work.
+      // Kills every second process at a random time during its work.
       if (index % 2 === 0) setTimeout(() => child.kill('SIGKILL'), 300 + Math.random() * 3000)
       return new Promise<string>((resolve) => child.on('close', (code, signal) => resolve(signal ?? `${code} ${said}`)))
     }),
   )
   for (const outcome of outcomes) expect(outcome).toMatch(/^(SIGKILL|0 )$/)
   expect(outcomes.filter((outcome) => outcome === '0 ').length).toBeGreaterThanOrEqual(8)
-  // Each entry that is there can be read, and is what its source gives.
+  // Each existing entry is readable and matches its source.
   const names = readdirSync(entries).filter((name) => name.endsWith('.bin'))
   expect(names.length).toBeGreaterThan(0)
   for (const name of names)
@@ -443,7 +443,7 @@ describe('the cache folder', () => {
 
   const hour = 3_600_000
   /**
-   * A folder of files with these names, sizes and ages in milliseconds; what of them a cache of so many bytes keeps.
+   * Creates files with these names, sizes and ages in milliseconds. Returns those that a cache of `most` bytes keeps.
    */
   function kept(files: readonly (readonly [name: string, bytes: number, age: number])[], most?: number): string[] {
     mkdirSync(folder, { recursive: true })

@@ -14,7 +14,7 @@ const isKept = (key: string): boolean => recall(key) !== undefined
 
 test('the memory cache holds 256 results, and drops the least recently used', () => {
   for (let index = 0; index < 256; index += 1) remember(`${index}`, data('a'))
-  expect(isKept('0')).toBe(true) // and is used last now
+  expect(isKept('0')).toBe(true) // and is now the most recently used
   remember('256', data('a'))
   expect([isKept('1'), isKept('0'), isKept('2'), isKept('256')]).toEqual([false, true, true, true])
 })
@@ -26,11 +26,11 @@ test('the memory cache holds 32 MiB of results, each at most a quarter of that',
   expect(isKept('too large')).toBe(false)
   for (const key of ['l0', 'l1', 'l2', 'l3']) remember(key, large)
   expect(['l0', 'l1', 'l2', 'l3'].map(isKept)).toEqual([true, true, true, true])
-  // The four are all that there is room for: everything older was dropped.
+  // Only four fit, so everything older was dropped.
   expect(isKept('256')).toBe(false)
   remember('l4', large)
   expect(['l0', 'l1', 'l4'].map(isKept)).toEqual([false, true, true])
-  // What is kept already counts once.
+  // An entry that is already kept counts once.
   remember('l4', large)
   expect(isKept('l1')).toBe(true)
 })

@@ -19,7 +19,7 @@ function put(file: string): string {
   return path
 }
 
-/** The include paths of a compilation with the NVRTC of a file, below the folder of this test. */
+/** Returns the include paths of a compilation with the NVRTC in a file, relative to this test's folder. */
 function includePaths(library: string, options: object = {}): string[] {
   const source = JSON.stringify('a')
   const lines = runModule(

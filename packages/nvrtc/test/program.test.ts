@@ -5,7 +5,7 @@ import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 import { moduleRunner } from '../../ffi/test/support/stub.js'
 import { fakeCompiler, noCCompiler } from './support/fakeCompiler.js'
 
-// Wrong on purpose: what a caller without type checking could pass.
+// Hides a wrong type, like a caller without type checking.
 const wrong = (value: unknown) => value as never
 const runModule = moduleRunner(new URL('../', import.meta.url))
 const reason = noCCompiler()
@@ -126,9 +126,9 @@ describe('Program refuses wrong arguments by name, before NVRTC is searched', ()
   test('by types of options and architectures (checked by tsc)', () => {
     expectTypeOf<'sm_90a'>().toExtend<Architecture>()
     expectTypeOf<'compute_100'>().toExtend<Architecture>()
-    // @ts-expect-error no such option
+    // @ts-expect-error this option does not exist
     expect(() => program.compileSync({ nonsense: true })).toThrow(TypeError)
-    // @ts-expect-error no architecture
+    // @ts-expect-error this is not an architecture
     void (() => program.compileSync({ architecture: 'hopper' }))
     expectTypeOf(pchHeapSize).returns.toEqualTypeOf<number>()
   })

@@ -27,7 +27,7 @@ test('an NVRTC without its built-ins file names the missing file', ({ skip }) =>
     `import { Program } from '@shoal/nvrtc'
      const error = await new Program('__global__ void k() {}').compile({ cache: false }).catch((each) => each)
      console.log(JSON.stringify([error.name, error.code, error.message]))`,
-    // What the loader is told of must not stand in for what is missing.
+    // The loader's path must not replace a missing file.
     { SHOAL_NVRTC_LIBRARY: alone, LD_LIBRARY_PATH: '' },
   )
   const [name, code, message] = JSON.parse(lines[0] as string) as [string, string, string]

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { beforeEach, expect, test } from 'vitest'
 import { fakeCompiler, noCCompiler } from './support/fakeCompiler.js'
 
-// The library in NVRTC's place does with the handlers of signals what NVRTC 13.0 does.
+// The test's replacement of NVRTC changes signal handlers like NVRTC 13.0.
 const reason = noCCompiler()
 const library = reason === undefined ? fakeCompiler('nvrtcWithHandlers') : ''
 
@@ -10,7 +10,7 @@ beforeEach((context) => {
   if (reason !== undefined) context.skip(reason)
 })
 
-/** How a process ends to which `signal` is sent after `module` has run. */
+/** Returns how a process ends that receives `signal` after `module` has run. */
 function endOf(module: string, signal: string): NodeJS.Signals | number | null {
   const source = `
     import { Program } from '@shoal/nvrtc'

@@ -14,7 +14,7 @@ const pipe = join(scratch, 'pipe.h')
 if (reason === undefined) execFileSync('mkfifo', [pipe])
 const environment = { SHOAL_NVRTC_LIBRARY: reason === undefined ? fakeCompiler() : '', SHOAL_CACHE_FOLDER: cache }
 
-/** Compiles in a process of its own: a blocked thread ends that one alone. */
+/** Compiles in a separate process, so that a blocked thread ends only that process. */
 function compile(source: string, options: object = {}): string[] {
   return runModule(
     `import { Program } from '@shoal/nvrtc'

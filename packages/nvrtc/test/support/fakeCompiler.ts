@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { compileStub } from '../../../ffi/test/support/stub.js'
 
-/** Why no library can be made here, or undefined. */
+/** Returns why no library can be compiled here, or undefined. */
 export function noCCompiler(): string | undefined {
   try {
     execFileSync('gcc', ['--version'], { stdio: 'pipe' })
@@ -12,10 +12,10 @@ export function noCCompiler(): string | undefined {
 }
 
 /**
- * A library in NVRTC's place. Its PTX is the source, its log the options, a line each; a name expression `x` is
- * `lowered_x`. Every compilation adds a byte to the file that `FAKE_COUNT` names, and gives handlers of signals back
- * without their flags, as NVRTC does. A source that begins with `#error` does not compile; `FAKE_LOG` is its log then.
- * `sm_42` is no architecture. `FAKE_NEWEST` is one more architecture that it knows.
+ * Compiles a replacement of NVRTC. Its PTX is the source, and its log contains the options, one per line. A name
+ * expression `x` becomes `lowered_x`. Each compilation appends a byte to the file in `FAKE_COUNT` and restores signal
+ * handlers without their flags, like NVRTC. A source that starts with `#error` fails with the log in `FAKE_LOG`.
+ * `sm_42` is not an architecture. `FAKE_NEWEST` is an additional architecture.
  */
 export function fakeCompiler(name = 'nvrtc'): string {
   return compileStub(
