@@ -14,7 +14,7 @@ import { describe, expect, expectTypeOf, test } from 'vitest'
 const random = (end: number): number => Math.floor(Math.random() * end)
 const scalars = ['i8', 'u16', 'i32', 'u64', 'f16', 'f32', 'f64', 'bool', 'ptr', 'complex64'] as const
 
-/** A random type with a value of it. */
+/** Returns a random type and a value of it. */
 function typeAndValue(depth: number): { readonly type: FieldType; readonly value: unknown } {
   const kind = depth === 0 ? 0 : random(6)
   if (kind < 3) {
@@ -140,7 +140,7 @@ test('values of compound types are typed (checked by tsc)', () => {
   >()
   expectTypeOf<CompoundInputOf<typeof Entry>>().toEqualTypeOf<readonly [bigint | number, ArrayLike<number>, boolean]>()
   expectTypeOf<ElementInputOf<typeof Row>>().toEqualTypeOf<ArrayLike<ArrayLike<number>>>()
-  // @ts-expect-error There is no such type.
+  // @ts-expect-error This type does not exist.
   expect(() => defineTuple(['f33'])).toThrow(TypeError)
   // @ts-expect-error A part is missing.
   expect(() => Entry.encode([1n, [1, 2, 3]])).toThrow(RangeError)

@@ -37,7 +37,7 @@ const converters: readonly Converter[] = [
   { name: 'f8e5m2', encode: encodeF8E5M2, decode: decodeF8E5M2, saturates: true },
 ]
 
-// One assertion for many values: an `expect` a value would take minutes.
+// One assertion for many values, because an `expect` per value would take minutes.
 function expectNoMismatch(mismatches: readonly string[]): void {
   expect(mismatches.slice(0, 5)).toEqual([])
 }
@@ -172,7 +172,7 @@ describe.each(converters)('$name', ({ name, encode, decode, saturates }) => {
 })
 
 describe('double rounding', () => {
-  // Rounding to f32 first would drop the last bit, leave a tie and go to the even neighbour below.
+  // Rounding to f32 first would drop the last bit, leave a tie and round to the even neighbor below.
   it.each([
     ['f16', encodeF16, 1 + 2 ** -11 + 2 ** -40, 0x3c01],
     ['bf16', encodeBF16, 1 + 2 ** -8 + 2 ** -40, 0x3f81],

@@ -12,7 +12,7 @@ import { describe, expect, it } from 'vitest'
 import { neighbour, randomDoubles, referenceFormats } from './floatReference.js'
 import { cudaInclude, runCxx } from './toolchain.js'
 
-/** All values of the narrow formats, the points half-way between them, their neighbours, and random doubles. */
+/** Returns all values of the narrow formats, the midpoints between them, their neighbors, and random doubles. */
 function inputs(): Float64Array {
   const values: number[] = [0, -0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN]
   for (const [decode, patterns, step] of [

@@ -47,7 +47,7 @@ describe('the feature table', () => {
     const checked = features.map(featureInfo).filter((info) => info.library === 'cuda')
     const mismatches = checked.filter(({ api, since }) => !text.includes(`PFN_${api}_v${since.value})`))
     expect(mismatches.map(({ feature, api, since }) => `${feature}: ${api} ${since}`)).toEqual([])
-    // A first version: no older one of the same function, save where a later revision is the feature.
+    // A first version: the same function has no older one, unless the feature is a later revision.
     const revisions: readonly string[] = [Feature.symbolStatus, Feature.graphEdgeData]
     const older = checked.filter(({ feature, api, since }) => {
       const versions = [...text.matchAll(new RegExp(`PFN_${api}_v(\\d+)\\)`, 'g'))].map((match) => Number(match[1]))
@@ -63,7 +63,9 @@ describe('the feature table against the specs of the libraries', () => {
   }
   const libraries = { cuda: 'driver', nccl: 'nccl', nvshmem: 'nvshmem' } as const
 
-  /** Versions of a feature's function that the spec has, each with a new ABI; the first is when it came. */
+  /**
+   * Returns the versions of a feature's function in the spec. Each has a new ABI; the first introduced the function.
+   */
   function versionsOf(library: keyof typeof libraries, api: string): number[] {
     const file = new URL(`../../../tooling/bindgen/spec/${libraries[library]}.json`, import.meta.url)
     const { functions } = JSON.parse(readFileSync(file, 'utf8')) as Spec
@@ -72,7 +74,7 @@ describe('the feature table against the specs of the libraries', () => {
   }
 
   const symbols = features.map(featureInfo).filter(({ api }) => api !== undefined)
-  // Here the feature is what a later form of the function can do.
+  // For these, the feature is a later form of the function.
   const later: readonly string[] = [Feature.symbolStatus, Feature.graphEdgeData]
 
   it.each(symbols.map((info) => [info.feature, info] as const))(
@@ -85,7 +87,7 @@ describe('the feature table against the specs of the libraries', () => {
         if (!later.includes(info.feature)) expect(info.since.value).toBe(versions[0])
         return
       }
-      // A row without a patch stands for the whole minor version, whose first release need not be patch 0.
+      // A row without a patch covers the whole minor version, whose first release may have a patch above 0.
       const first = (info.library === 'nccl' ? NcclVersion : NvshmemVersion).from(versions[0] as number)
       const { major, minor, patch } = info.since
       expect([major, minor]).toEqual([first.major, first.minor])
@@ -105,7 +107,7 @@ describe('supports', () => {
     expect(supports(CudaVersion.of(12, 0), Feature.multicast)).toBe(false)
     expect(supports(NcclVersion.from(22803), Feature.ncclRevoke)).toBe(false)
     expect(supports(NcclVersion.from(22809), Feature.ncclRevoke)).toBe(true)
-    // Where the release within a minor version counts, the one before is too old.
+    // If the patch matters, the previous one is too old.
     for (const [feature, major, minor, patch] of [
       [Feature.ncclRevoke, 2, 28, 7],
       [Feature.ncclSuspend, 2, 29, 7],

@@ -1,4 +1,4 @@
-// A slow, exact reference for narrow floats: every value is a whole multiple of 2^-1074, held as a bigint.
+// A slow, exact reference for narrow floats: every value is an integer multiple of 2^-1074, stored as a bigint.
 export interface ReferenceFormat {
   readonly significandBits: number
   readonly exponentBias: number
@@ -6,7 +6,7 @@ export interface ReferenceFormat {
   readonly largest: number
   /** Bits of overflow without saturation. */
   readonly overflow: number
-  /** Bits that NaN is encoded to. */
+  /** Bits that encode NaN. */
   readonly nan: number
   readonly totalBits: number
 }
@@ -20,7 +20,7 @@ export const referenceFormats = {
 
 export type ReferenceName = keyof typeof referenceFormats
 
-/** The magnitude of finite bits without their sign, in units of 2^-1074. */
+/** Returns the magnitude of finite bits without their sign, in units of 2^-1074. */
 export function scaledMagnitude(format: ReferenceFormat, bits: number): bigint {
   const hidden = 1 << format.significandBits
   const field = Math.floor(bits / hidden)
@@ -30,7 +30,7 @@ export function scaledMagnitude(format: ReferenceFormat, bits: number): bigint {
   return BigInt(significand) << BigInt(exponent + 1074)
 }
 
-/** The magnitude of a finite double in units of 2^-1074. */
+/** Returns the magnitude of a finite double in units of 2^-1074. */
 export function scaledDouble(value: number): bigint {
   const view = new DataView(new ArrayBuffer(8))
   view.setFloat64(0, Math.abs(value))
@@ -40,7 +40,7 @@ export function scaledDouble(value: number): bigint {
   return field === 0n ? fraction : (fraction | (1n << 52n)) << (field - 1n)
 }
 
-/** A double from its magnitude in units of 2^-1074; throws where that is not exact. */
+/** Returns a double from its magnitude in units of 2^-1074. Throws if it is not exact. */
 export function doubleFromScaled(scaled: bigint): number {
   let significand = scaled
   let exponent = -1074
@@ -57,14 +57,14 @@ export function doubleFromScaled(scaled: bigint): number {
   return value
 }
 
-/** Every finite magnitude of a format by its bits, and one step beyond the largest. */
+/** Returns every finite magnitude of a format by its bits, and one step above the largest. */
 export function magnitudes(format: ReferenceFormat): bigint[] {
   const out: bigint[] = []
   for (let bits = 0; bits <= format.largest + 1; bits += 1) out.push(scaledMagnitude(format, bits))
   return out
 }
 
-/** The bits of the nearest value to a finite or infinite double, found by search. */
+/** Returns the bits of the value nearest to a finite or infinite double, found by search. */
 export function nearestBits(
   format: ReferenceFormat,
   table: readonly bigint[],
@@ -90,7 +90,7 @@ export function nearestBits(
   return sign + (nearest > format.largest ? beyond : nearest)
 }
 
-/** The double next to `value` in the direction of `step`, for finite values other than zero. */
+/** Returns the double next to `value` in the direction of `step`, for finite values except zero. */
 export function neighbour(value: number, step: 1 | -1): number {
   const view = new DataView(new ArrayBuffer(8))
   view.setFloat64(0, value)
@@ -98,7 +98,7 @@ export function neighbour(value: number, step: 1 | -1): number {
   return view.getFloat64(0)
 }
 
-/** A small repeatable random generator (xorshift), so that a failure can be run again. */
+/** Returns a small repeatable random generator (xorshift), so that a failure can be repeated. */
 export function randomWords(seed: number): () => number {
   let state = seed >>> 0 || 1
   return () => {
@@ -110,7 +110,7 @@ export function randomWords(seed: number): () => number {
   }
 }
 
-/** Doubles of every exponent and of the exponents near the format's own range, NaN left out. */
+/** Returns doubles of every exponent and of exponents near the format's own range, without NaN. */
 export function randomDoubles(format: ReferenceFormat, count: number, seed: number): Float64Array {
   const next = randomWords(seed)
   const view = new DataView(new ArrayBuffer(8))
@@ -124,7 +124,7 @@ export function randomDoubles(format: ReferenceFormat, count: number, seed: numb
       top = ((top & 0x800f_ffff) | (field << 20)) >>> 0
     }
     view.setUint32(0, top)
-    // Half of them with few bits set, where ties live.
+    // Half of them have few set bits, which produces ties.
     view.setUint32(4, index % 2 === 0 ? next() : 0)
     const value = view.getFloat64(0)
     out[index] = Number.isNaN(value) ? Number.POSITIVE_INFINITY : value

@@ -1,7 +1,7 @@
 import { defineStruct, isView } from '@shoal/types'
 import { describe, expect, it, vi } from 'vitest'
 
-/** More calls than an optimizing compiler waits for before it compiles their caller anew. */
+/** More calls than an optimizing compiler needs before it recompiles their caller. */
 const manyCalls = 300_000
 
 const Block = defineStruct('Block', { words: ['u32', 16] })
@@ -11,7 +11,7 @@ function roomFor(byteLength: number): { bytes: Uint8Array; view: DataView } {
   return { bytes, view: new DataView(bytes.buffer) }
 }
 
-/** Takes its room out of a field while it writes, as the code does in which `ArrayBuffer.isView` went wrong. */
+/** Reads its buffer from a field while it writes, like the code in which `ArrayBuffer.isView` failed. */
 class Writer {
   #rooms: ({ bytes: Uint8Array; view: DataView } | undefined)[] = []
 

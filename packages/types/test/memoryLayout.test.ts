@@ -21,7 +21,7 @@ describe('contiguous memory', () => {
     [{ shape: [2, 3, 4], strides: [12, 4, 1] }],
     [{ shape: [2, 3, 4], strides: [12, 4, 1], length: 24 }],
     [{ version: 0, shape: [2, 3, 4], strides: [12, 4, 1] }],
-    // Of one element there is no step.
+    // A single element has no stride.
     [{ shape: [1, 24, 1], strides: [7, 1, 999] }],
     [{ shape: [24] }],
   ])('is accepted: %j', (layout) => {

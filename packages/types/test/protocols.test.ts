@@ -20,7 +20,7 @@ import {
 } from '@shoal/types'
 import { describe, expect, it } from 'vitest'
 
-// As a third party writes it: by Symbol.for, with no import.
+// As another package writes it: with Symbol.for and without an import.
 const handle: StreamHandle = { version: 0, handle: 0x5555_0000n, deviceOrdinal: 1, context: 0x7777_0000n }
 const stream = { [Symbol.for('cuda.stream')]: handle } as unknown as StreamLike
 const range: MemoryRange = {
@@ -33,7 +33,7 @@ const range: MemoryRange = {
   length: 16,
   readOnly: true,
 }
-// In TypeScript, by the type of the symbol alone.
+// In TypeScript only the type of the symbol is needed.
 const typedKey: typeof streamProtocol = Symbol.for('cuda.stream') as never
 const typedStream: StreamLike = { [typedKey]: handle }
 // @ts-expect-error the answer of another protocol

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 
 const entry = import.meta.resolve('@shoal/types')
 
-/** Runs code in a fresh process with the package as `types`; what it prints, parsed. */
+/** Runs code in a new process with the package as `types`. Returns the parsed output. */
 function inProcess(code: string, environment: Record<string, string> = {}): unknown {
   const { SHOAL_STREAM_MODE: _, ...inherited } = process.env
   const source = `import * as types from ${JSON.stringify(entry)}

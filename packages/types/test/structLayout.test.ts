@@ -45,7 +45,7 @@ interface Sample {
   readonly align: number
 }
 
-/** Structs of random fields, the later ones holding earlier ones. */
+/** Returns structs of random fields. Later structs contain earlier ones. */
 function samples(count: number): Sample[] {
   const next = randomWords(4242)
   const scalars: readonly FieldType[] = [...dtypes, 'ptr']
@@ -69,7 +69,7 @@ function samples(count: number): Sample[] {
 
 function program(structs: readonly Sample[], prologue: string, names: typeof cxxTypes): string {
   const declarations = structs.map(({ struct, align }) => {
-    // A C++ alignas below the natural alignment is an error; ours is a least alignment.
+    // In C++ an alignas below the natural alignment is an error. In Shoal it is a minimum alignment.
     const alignas = align > 1 && align >= struct.alignment ? `alignas(${align}) ` : ''
     return `struct ${alignas}${struct.name} { ${struct.fields.map((f) => declarator(f.type, f.name, names)).join(' ')} };`
   })

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** The folder of an installed CUDA toolkit's headers, or why there is none. */
+/** Returns the folder with the headers of an installed CUDA toolkit, or why there is none. */
 export function cudaInclude(): { readonly folder: string } | { readonly reason: string } {
   const roots = [process.env['CUDA_HOME'], process.env['CUDA_PATH'], '/usr/local/cuda']
   if (existsSync('/usr/local')) {
@@ -17,7 +17,7 @@ export function cudaInclude(): { readonly folder: string } | { readonly reason: 
   return { reason: 'no CUDA headers: set CUDA_HOME to a toolkit' }
 }
 
-/** Compiles a C++ program and runs it with the given input; its standard output. */
+/** Compiles a C++ program and runs it with the given input. Returns its standard output. */
 export function runCxx(source: string, options: { flags?: readonly string[]; input?: Uint8Array } = {}): Buffer {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-types-'))
   try {

@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import { ShoalError } from '@shoal/types'
 import { expect, it } from 'vitest'
 
-/** What holds for every error of Shoal; `json` is what `toJSON()` gives, besides the message. */
+/** Tests the common behavior of Shoal's errors. `json` is the result of `toJSON()` except for the message. */
 export function itIsAShoalError(
   error: ShoalError,
   json: { readonly name: string; readonly code: string; readonly [field: string]: unknown },

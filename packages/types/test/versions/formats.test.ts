@@ -27,7 +27,7 @@ const kinds: readonly [string, (value: number) => string, (value: number) => unk
 
 test.each(kinds)('every version of %s is formatted as by its class', (name, format, from, number) => {
   for (let major = 1; major < 20; major += 1) {
-    // Up to 2.8 NCCL had one digit for the minor, and no 1.9.
+    // Up to 2.8 NCCL's minor version had one digit, and there was no 1.9.
     for (let minor = 0; minor < (name === 'NCCL' && major === 1 ? 9 : 100); minor += 1) {
       for (const patch of name === 'CUDA' ? [[]] : [[0], [1], [42], [99]]) {
         const parts = [major, minor, ...patch]

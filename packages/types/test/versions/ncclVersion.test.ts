@@ -7,7 +7,7 @@ describe('NcclVersion', () => {
     [22809, '2.28.9'],
     [20903, '2.9.3'],
     [21003, '2.10.3'],
-    // Before 2.9 the minor had one digit less.
+    // Before 2.9 the minor version had one digit less.
     [2708, '2.7.8'],
     [2804, '2.8.4'],
     [2304, '2.3.4'],
