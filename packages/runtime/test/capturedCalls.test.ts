@@ -1,4 +1,4 @@
-// The faces of this package keep what captured calls use, as those of driver do.
+// Objects of this package keep the resources of captured calls, like those of driver.
 import { DisposedError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 

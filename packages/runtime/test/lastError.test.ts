@@ -5,8 +5,7 @@ import { delay } from './support/sim.js'
 process.env['SHOAL_DEVICE'] = 'sim'
 const { lastError, peekLastError, StatusError, statusText, Stream } = await import('@shoal/runtime')
 
-// Whoever calls libcudart beside the packages asks for the last error of the thread, and takes what he finds for his
-// own.
+// Other code that calls libcudart reads the thread's last error and treats it as its own.
 test.each(['stream', 'event'])('querying whether a %s has completed leaves no last error', (what) => {
   using stream = Stream.create()
   cudaGetLastError()

@@ -6,7 +6,7 @@ const { Device, DeviceBuffer, Event, maxActiveBlocks, setDevice, Stream, withDev
 const { Library, moduleLoadingMode } = await import('@shoal/runtime/library')
 const { Graph, kernelNode } = await import('@shoal/runtime/graph')
 
-/** Each thread adds `step`; the struct says where it begins and how many there are. Aligned as a tensor map is. */
+/** Each thread adds `step`. The struct contains the start and the count, and has the alignment of a tensor map. */
 const code = `
 .version 8.5
 .target sm_90
@@ -41,7 +41,7 @@ const code = `
 }
 `
 
-/** 128 bytes, of which the kernel reads eight. */
+/** A struct of 128 bytes, of which the kernel reads eight. */
 const Range = defineStruct('Range', { begin: 'f32', count: 'u32', rest: ['u32', 30] })
 const rest = new Array(30).fill(0)
 const signature = ['ptr', Range, 'f32'] as const
@@ -56,7 +56,7 @@ test('kernels of a Library accept structs and launch through libcudart', async (
   fill.launch({ grid: 2, block: 3, stream }, out, { begin: 1, count: 5, rest }, 0.5)
   await stream.synchronize()
   expect([...(await out.toArray())]).toEqual([1, 1.5, 2, 2.5, 3])
-  // The struct lies at a multiple of 64, as the kernel has it.
+  // The struct is at a multiple of 64, as in the kernel.
   expect(fill.parameters).toEqual([
     { offset: 0, bytes: 8 },
     { offset: 64, bytes: 128 },

@@ -18,7 +18,7 @@ execFileSync(process.env['CC'] ?? 'cc', [...flags, '-o', shim, source, library])
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2', SHOAL_CUDART_LIBRARY: shim })
 const { availableSharedMemory, currentDevice, Device, maxActiveBlocks, setDevice } = await import('@shoal/runtime')
 
-/** A `cudaKernel_t` */
+/** A `cudaKernel_t`. */
 const kernel = 0x1234_5678_9abcn
 let before = 0
 

@@ -99,7 +99,7 @@ test("pools of driver and runtime serve each other's streams under the same hand
     stream.synchronizeSync()
     expect(pool.used.current).toBe(0)
   }
-  // A borrowed one goes without the pool.
+  // Disposing of a borrowed pool does not destroy the pool.
   same.dispose()
   expect(pool.used.current).toBe(0)
 })

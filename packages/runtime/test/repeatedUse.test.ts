@@ -7,7 +7,7 @@ const { AddressRange, allocationGranularity, DeviceBuffer, PhysicalMemory } = aw
 const unit = allocationGranularity()
 const read = (memory: MemoryLike) => memory[memoryProtocol]
 
-/** Reads it twice: what a loop of operations gets is one object, which was checked once. */
+/** Reads the memory twice: a loop of operations receives one object that was checked once. */
 function readAgain(memory: MemoryLike): void {
   const range = read(memory)
   expect(Object.isFrozen(range)).toBe(true)

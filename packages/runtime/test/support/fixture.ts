@@ -4,7 +4,7 @@ import {
   runFixture as run,
 } from '../../../driver/test/support/fixtureProcess.js'
 
-/** Runs a script of ./fixtures in a process of its own. */
+/** Runs a script of ./fixtures in a separate process. */
 export function runFixture(
   name: string,
   environment?: Readonly<Record<string, string | undefined>>,

@@ -19,7 +19,7 @@ export function delay(stream: Stream, milliseconds: number): void {
   })
 }
 
-/** Makes a device fail with a status from now on, as a fault of a kernel does. */
+/** Makes a device fail with a status from now on, like a kernel's fault. */
 export function injectError(device: Device, status: number): void {
   const call = simFunction('shoalSimInjectError')
   device.primaryContext.run(() => {
