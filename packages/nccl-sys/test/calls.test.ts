@@ -4,7 +4,7 @@ import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
 
 const runModule = moduleRunner(new URL('../', import.meta.url))
 
-// A stand-in for an NCCL that is older than some functions.
+// A replacement for an NCCL that is older than some functions.
 const library = compileStub(
   'nccl',
   `

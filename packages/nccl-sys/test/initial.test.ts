@@ -48,7 +48,7 @@ describe('ncclConfig_t', () => {
     for (const [name, value] of Object.entries(values)) {
       if ((names as string[]).includes(name)) expect(value, name).toBe(/Name$/.test(name) ? 0n : unset)
     }
-    // Nothing is written behind what that version knows.
+    // Bytes after the fields of that version stay zero.
     expect(config.bytes.subarray(size).every((byte) => byte === 0)).toBe(true)
   })
 

@@ -27,7 +27,7 @@ function missing(): string | undefined {
 
 const reason = missing()
 
-/** Why a test of something that came with a version cannot run, or undefined. */
+/** Returns why a test that needs a version cannot run, or undefined. */
 function missingOrOlder(since: number): string | undefined {
   if (reason !== undefined) return reason
   const installed = nccl.nccl.version as number
@@ -113,7 +113,7 @@ describe('the real libnccl', () => {
     const read = () => nccl.ncclDevResourceRequirements.read(requirements)
 
     expect(nccl.ncclLsaBarrierCreateRequirement(eightRanks, 5, handle, requirements)).toBe(0)
-    // Three numbers of four bytes a barrier, and one for each barrier and rank.
+    // Three numbers of four bytes per barrier, and one per barrier and rank.
     expect(read()).toMatchObject({ bufferSize: 4n * (3n * 5n + 5n * 8n), outBufferHandle: handle.address })
     expect(nccl.ncclLsaBarrierHandle.read(handle).nBarriers).toBe(5)
 
@@ -134,8 +134,8 @@ describe('the real libnccl', () => {
 
   test('takes and returns teams by value', ({ skip }) => {
     if (missingOrOlder(22803) !== undefined) return skip(missingOrOlder(22803))
-    // Zeros stand in for a communicator, rank 0 of none: these functions read it and nothing else. In a process of its
-    // own, since what they read may lie elsewhere in another version.
+    // Zeros replace a communicator, as rank 0 of none, because these functions read nothing else. They run in a
+    // separate process, because the fields may have other offsets in another version.
     const lines = runModule(
       `import { NativeMemory } from '@shoal/ffi'
        import * as n from '@shoal/nccl-sys'
@@ -148,7 +148,7 @@ describe('the real libnccl', () => {
 
   test('refuses null communicators and windows of the device API by status', ({ skip }) => {
     if (missingOrOlder(22902) !== undefined) return skip(missingOrOlder(22902))
-    // In a process of its own, in case one of them does not.
+    // In a separate process, in case one of them crashes.
     const lines = runModule(
       `import * as n from '@shoal/nccl-sys'
        const out = new BigUint64Array(1), comm = new Uint8Array(n.ncclDevComm.size)
@@ -217,7 +217,7 @@ describe('the real libnccl', () => {
        console.log(readCString(n.ncclGetLastError(null)))`,
     ) as [string, string, string]
     const { ncclSuccess, ncclUnhandledCudaError, ncclInvalidArgument } = nccl.ncclResult_t
-    // Without a GPU NCCL gives up before it looks at the config.
+    // Without a GPU NCCL fails before it reads the config.
     if (Number(taken) === ncclUnhandledCudaError) return skip(`no GPU: ${says}`)
     expect([Number(taken), Number(refused)]).toEqual([ncclSuccess, ncclInvalidArgument])
     expect(says).toContain('NCCL_CONFIG_INITIALIZER')

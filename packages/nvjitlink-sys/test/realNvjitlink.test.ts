@@ -25,7 +25,7 @@ function missing(): string | undefined {
 const reason = missing()
 const { NVJITLINK_SUCCESS, NVJITLINK_ERROR_MISSING_ARCH } = linker.nvJitLinkResult
 
-/** A `const char **` of one option. */
+/** Returns a `const char **` of one option. */
 function oneOption(text: string): NativeMemory {
   const memory = NativeMemory.allocate(8 + text.length + 1)
   memory.u64[0] = memory.address + 8n

@@ -3,7 +3,7 @@ import { Linker, type LinkOptions } from '@shoal/nvjitlink'
 import { describe, expect, test } from 'vitest'
 import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
 
-// Wrong on purpose: what a caller without type checking could pass.
+// Hides a wrong type, like a caller without type checking.
 const wrong = (value: unknown) => value as never
 const runModule = moduleRunner(new URL('../', import.meta.url))
 const linker = (): Linker => new Linker({ architecture: 'sm_90' })
@@ -103,7 +103,7 @@ test.each<[keyof LinkOptions, flag: string, lowest: number, highest: number]>([
 })
 
 describe('linking with a recorded library', () => {
-  // What it links is one input behind the other. An empty log has one byte, its NUL.
+  // The test's library concatenates its inputs. An empty log has one byte, its NUL.
   const library = compileStub(
     'nvJitLink',
     `
@@ -127,7 +127,7 @@ describe('linking with a recorded library', () => {
     int nvJitLinkGetLinkedCubin(void* handle, void* cubin) { memcpy(cubin, linked, length); return 0; }`,
   )
 
-  /** Links bytes, and prints what came of it and of the memory behind it. */
+  /** Links bytes. Prints the result and the memory after it. */
   const link = (...inputs: readonly number[][]): unknown[] =>
     runModule(
       `import { NativeMemory } from '@shoal/ffi'

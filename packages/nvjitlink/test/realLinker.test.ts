@@ -70,7 +70,7 @@ describe('the real nvJitLink', () => {
         .add('ltoIr', b)
     expect(isCubin((await all({}).link()).cubin)).toBe(true)
     const { ptx, cubin, image } = await all({ ptx: true }).link()
-    // The helper was put into the kernel.
+    // The helper was inlined into the kernel.
     expect(ptx).toMatch(/\.visible \.entry k\(/)
     expect(ptx).not.toContain('call')
     expect([cubin, image]).toEqual([undefined, ptx])

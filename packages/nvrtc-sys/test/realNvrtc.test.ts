@@ -58,7 +58,7 @@ describe('the real libnvrtc', () => {
     if (reason !== undefined) return skip(reason)
     for (const [name, value] of Object.entries(nvrtc.nvrtcResult)) {
       const told = readCString(nvrtc.nvrtcGetErrorString(value) as bigint)
-      // An older library does not know the newest ones.
+      // An older library does not know the newest errors.
       if (told !== 'NVRTC_ERROR unknown') expect(told).toBe(name)
     }
   })

@@ -1,7 +1,7 @@
 import * as nvshmem from '@shoal/nvshmem-sys'
 import { afterAll, expect, expectTypeOf, test } from 'vitest'
 
-// Wrong on purpose: what a caller without type checking could pass.
+// Hides a wrong type, like a caller without type checking.
 const wrong = (value: unknown) => value as never
 const { NVSHMEM_TEAM_WORLD } = nvshmem.nvshmem_team_id_t
 

@@ -4,8 +4,8 @@ import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
 
 const runModule = moduleRunner(new URL('../', import.meta.url))
 
-// A stand-in for an NVSHMEM that is older than some functions. What returns a small integer leaves rubbish above it in
-// the register, as C compilers may.
+// A replacement for an NVSHMEM that is older than some functions. Functions that return a small integer leave garbage
+// above it in the register, as C compilers may.
 const library = compileStub(
   'nvshmem',
   `

@@ -28,7 +28,7 @@ function missing(): string | undefined {
 const reason = missing()
 
 /**
- * Runs a module with the real library in a process of its own: NVSHMEM ends the process where it is not initialised.
+ * Runs a module with the real library in a separate process, because NVSHMEM ends the process if it is not initialized.
  */
 function run(source: string): { status: number | null; output: string } {
   const { SHOAL_DEVICE: _, ...environment } = process.env
@@ -52,7 +52,7 @@ describe('the real libnvshmem_host', () => {
     const name = new Uint8Array(nvshmem.NVSHMEM_MAX_NAME_LEN)
     nvshmem.nvshmem_info_get_name(name)
     expect(Buffer.from(name).toString('latin1').split('\0')[0]).toBe(`NVSHMEM v${version}`)
-    // This one is the version of the OpenSHMEM specification.
+    // This is the version of the OpenSHMEM specification.
     nvshmem.nvshmem_info_get_version(major, minor)
     expect([major[0], minor[0]]).toEqual([nvshmem.NVSHMEM_MAJOR_VERSION, nvshmem.NVSHMEM_MINOR_VERSION])
   })
