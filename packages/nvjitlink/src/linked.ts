@@ -9,7 +9,14 @@ export interface LinkedData {
   readonly log: string
 }
 
-/** Linked code, made by `Linker.link`. */
+/**
+ * Linked code, made by `Linker.link`.
+ *
+ * @example
+ * ```ts
+ * const linked = await linker.link() using module = await Module.load(device, linked.image)
+ * ```
+ */
 export class Linked extends PublicObject {
   /** Code for the architecture. Absent if PTX was requested. */
   readonly cubin: Uint8Array | undefined

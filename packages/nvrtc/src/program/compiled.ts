@@ -2,7 +2,15 @@ import { inspectKey, inspectLine, PublicObject, requireMade, requireText } from 
 import type { CompiledData, Origin } from '../compilation/data.js'
 import { type Diagnostic, parseLog } from '../log/diagnostic.js'
 
-/** Compiled code of a program, made by `Program.compile`. */
+/**
+ * Compiled code of a program, made by `Program.compile`.
+ *
+ * @example
+ * ```ts
+ * const compiled = await program.compile({ architecture: 'sm_90' }) using module = await Module.load(device,
+ * compiled.image)
+ * ```
+ */
 export class Compiled extends PublicObject {
   /** The program's name. */
   readonly name: string

@@ -27,6 +27,10 @@ export function currentDevice(): Device {
  * Sets the current device of this JavaScript thread (`cudaSetDevice`).
  *
  * Existing objects stay on their device. @throws RangeError for a device that does not exist.
+ *
+ * @example
+ * setDevice(1)
+ * using x = DeviceBuffer.zeros('f32', 1024) // on device 1
  */
 export function setDevice(device: DeviceLike | number): Device {
   const target = Device._find(device, 'setDevice', 'device')
@@ -40,6 +44,9 @@ export function setDevice(device: DeviceLike | number): Device {
  * The previous device is restored afterwards.
  *
  * @throws TypeError if `fn` returns a promise.
+ *
+ * @example
+ * const x = withDevice(0, () => DeviceBuffer.zeros('f32', 1024)) // on device 0
  */
 export function withDevice<T>(device: DeviceLike | number, fn: (device: Device) => T): T {
   const target = Device._find(device, 'withDevice', 'device')

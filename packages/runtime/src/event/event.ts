@@ -10,7 +10,18 @@ import { withFactories } from '../withFactories.js'
 /** Options of an event. */
 export interface EventOptions extends BaseOptions, DeviceOption {}
 
-/** A marker in a stream, reached when all work queued before it has completed. */
+/**
+ * A marker in a stream, reached when all work queued before it has completed.
+ *
+ * @example
+ * using start = Event.create({ timing: true })
+ * using end = Event.create({ timing: true })
+ * stream.record(start)
+ * x.fill(0, { stream })
+ * stream.record(end)
+ * await end.synchronize()
+ * console.log(elapsedMs(start, end))
+ */
 export type Event = BaseEvent
 export const Event = withFactories(BaseEvent, {
   /** Creates an event on the current or the given device (`cudaEventCreateWithFlags`). */

@@ -11,7 +11,16 @@ import { type DeviceOption, deviceOrCurrent, onlyOwner } from '../device/current
 import type { Stream } from '../stream/stream.js'
 import { withFactories } from '../withFactories.js'
 
-/** Ordered work, built once; an executable graph made from it runs many times. */
+/**
+ * Ordered work, built once; an executable graph made from it runs many times.
+ *
+ * @example
+ * using graph = Graph.capture(stream, () => {
+ *   x.fill(0, { stream })
+ * })
+ * using step = graph.instantiate()
+ * step.launch(stream)
+ */
 export type Graph = BaseGraph
 export const Graph = withFactories(BaseGraph, {
   /** Creates an empty graph on the current or the given device (`cuGraphCreate`). */

@@ -6,7 +6,14 @@ import { withFactories } from '../withFactories.js'
 /** Options for loading a library. */
 export interface LibraryOptions extends BaseOptions, DeviceOption {}
 
-/** Device code for all devices of the process (`cudaLibrary_t`). */
+/**
+ * Device code for all devices of the process (`cudaLibrary_t`).
+ *
+ * @example
+ * using library = await Library.loadFile('axpy.ptx')
+ * const axpy = library.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+ * axpy.launch({ grid: 4096, block: 256, stream }, 2, x, y, x.length)
+ */
 export type Library = BaseLibrary
 export const Library = withFactories(BaseLibrary, {
   /** Loads code for the current or the given device, on a native thread (`cudaLibraryLoadData`). */

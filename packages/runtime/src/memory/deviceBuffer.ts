@@ -45,6 +45,11 @@ function from(
  *
  * Work with a stream is only queued. Methods that end in `Sync` block the thread. Methods that return a promise wait
  * without blocking it.
+ *
+ * @example
+ * using x = DeviceBuffer.from(new Float32Array([1, 2, 3])) // on the current device
+ * x.fill(4, { stream }) // returns at once
+ * console.log(await x.toArray({ stream })) // Float32Array [4, 4, 4]
  */
 export type DeviceBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const DeviceBuffer = withFactories(BaseBuffer, {
@@ -63,6 +68,9 @@ export const DeviceBuffer = withFactories(BaseBuffer, {
    *
    * `dtype` gives the meaning of the array's bits, such as `'bf16'` for a `Uint16Array`, or the struct of the objects
    * in a list. Default: the array's own type.
+   *
+   * @example
+   * using weights = DeviceBuffer.from(new Uint16Array(1024), { dtype: 'bf16', device: 1 })
    */
   from,
 

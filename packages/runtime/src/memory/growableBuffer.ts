@@ -6,7 +6,13 @@ import { withFactories } from '../withFactories.js'
 /** Options of a growable buffer. */
 export interface GrowableBufferOptions extends BaseOptions, DeviceOption {}
 
-/** Typed device memory that grows and shrinks in place, at a fixed address and without copies. */
+/**
+ * Typed device memory that grows and shrinks in place, at a fixed address and without copies.
+ *
+ * @example
+ * using cache = GrowableBuffer.reserve('f32', { maximumLength: 2 ** 30 }) // only addresses
+ * cache.resize(1_000_000).buffer.fill(0)
+ */
 export type GrowableBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const GrowableBuffer = withFactories(BaseBuffer, {
   /**

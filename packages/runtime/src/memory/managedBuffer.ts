@@ -11,6 +11,11 @@ export interface ManagedOptions extends BaseOptions, DeviceOption {}
  *
  * It is an `ArrayBuffer` on the host and device memory on devices. The host sees results of work after that work has
  * completed. dispose() detaches the buffer.
+ *
+ * @example
+ * using values = ManagedBuffer.allocate('f32', 1024)
+ * values.array.fill(1)
+ * values.prefetch(0, { stream }) // moves the memory to device 0
  */
 export type ManagedBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const ManagedBuffer = withFactories(BaseBuffer, {

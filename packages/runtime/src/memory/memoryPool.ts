@@ -10,7 +10,14 @@ import { withFactories } from '../withFactories.js'
 /** Options of a pool. */
 export interface MemoryPoolOptions extends BaseOptions, DeviceOption {}
 
-/** A memory pool from which streams allocate, and to which they free, in stream order. */
+/**
+ * A memory pool from which streams allocate, and to which they free, in stream order.
+ *
+ * @example
+ * using pool = MemoryPool.create()
+ * const buffer = pool.allocate(stream, 'f32', 1024)
+ * buffer.disposeOn(stream)
+ */
 export type MemoryPool = BasePool
 export const MemoryPool = withFactories(BasePool, {
   /**

@@ -25,6 +25,11 @@ function from(
  *
  * Copies between it and the device do not block the thread and need no staging. dispose() detaches the buffer, so its
  * arrays become empty.
+ *
+ * @example
+ * using staging = PinnedBuffer.allocate('f32', 1024)
+ * staging.array.fill(1)
+ * buffer.copyFrom(staging, { stream }) // returns at once
  */
 export type PinnedBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const PinnedBuffer = withFactories(BaseBuffer, {

@@ -25,6 +25,10 @@ function from(array: StorageArray, options: PitchedOptions): PitchedBuffer<Eleme
  * Device memory in two or three dimensions, with aligned rows (`cudaMalloc3D`).
  *
  * The device reads aligned rows fastest. Copies to and from the host skip the gaps between rows.
+ *
+ * @example
+ * using image = PitchedBuffer.allocate('f32', { width: 640, height: 480 })
+ * image.copyFrom(pixels, { stream }) // a Float32Array of 640 * 480
  */
 export type PitchedBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const PitchedBuffer = withFactories(BaseBuffer, {

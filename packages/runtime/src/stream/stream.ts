@@ -6,7 +6,14 @@ import { withFactories } from '../withFactories.js'
 /** Options of a stream. */
 export interface StreamOptions extends BaseOptions, DeviceOption {}
 
-/** A queue of work on a device. Work runs in order, concurrently with other streams. */
+/**
+ * A queue of work on a device. Work runs in order, concurrently with other streams.
+ *
+ * @example
+ * using stream = Stream.create({ nonBlocking: true })
+ * x.fill(0, { stream }) // returns at once
+ * await stream.synchronize() // never blocks the event loop
+ */
 export type Stream = BaseStream
 export const Stream = withFactories(BaseStream, {
   /** Creates a stream on the current or the given device (`cudaStreamCreateWithPriority`). */

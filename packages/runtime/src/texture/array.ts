@@ -7,7 +7,13 @@ import {
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** Texels in one, two or three dimensions, optionally layered, for textures and surfaces. */
+/**
+ * Texels in one, two or three dimensions, optionally layered, for textures and surfaces.
+ *
+ * @example
+ * using array = CudaArray.create({ width: 640, height: 480, format: 'u8', channels: 4 })
+ * array.copyFrom(pixels, { stream })
+ */
 export type CudaArray = BaseArray
 export const CudaArray = withFactories(BaseArray, {
   /** Creates an array on the current or the given device (`cuArray3DCreate`). */

@@ -30,6 +30,10 @@ const mappings = { default: 0, pcie: CUmemRangeFlags.CU_MEM_RANGE_FLAG_DMA_BUF_M
  * A Linux dma-buf of device memory, through which network cards and other devices access the memory.
  *
  * `ibv_reg_dmabuf_mr` of libibverbs takes such a descriptor. The memory keeps its owner. Do not free it during the use.
+ *
+ * @example
+ * using buffer = DmaBuf.export(device, memory)
+ * registerWithNetworkCard(buffer.descriptor, buffer.byteLength) // such as ibv_reg_dmabuf_mr
  */
 export class DmaBuf extends Resource {
   protected readonly kind = 'DmaBuf'
