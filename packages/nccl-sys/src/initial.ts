@@ -11,7 +11,7 @@ import { fieldsOf, makeVersioned, readVersioned } from './versionedStruct.js'
 
 type Settable<T> = Omit<StructValue<T>, 'size' | 'magic' | 'version'>
 
-/** Fields of `ncclConfig_t` that a caller may set; names as texts or as addresses of C strings. */
+/** Fields of `ncclConfig_t` that a caller may set. Names are strings, or addresses of C strings. */
 export type NcclConfigValues = Omit<Settable<ncclConfig_t>, 'netName' | 'commName'> & {
   readonly netName?: string | bigint | null | undefined
   readonly commName?: string | bigint | null | undefined
@@ -21,30 +21,31 @@ export type NcclConfigValues = Omit<Settable<ncclConfig_t>, 'netName' | 'commNam
 export type NcclDevCommRequirementsValues = Settable<ncclDevCommRequirements>
 
 /**
- * An `ncclConfig_t` as `NCCL_CONFIG_INITIALIZER` makes it in the header of the NCCL in use, with `values` set: what
- * `ncclCommInitRankConfig` and others take. Fields left out are unset (`NCCL_CONFIG_UNDEF_INT`, null). For a library
- * that is newer than these bindings it is the newest config they know, which that library takes.
+ * Creates an `ncclConfig_t` like `NCCL_CONFIG_INITIALIZER` of the loaded NCCL's header, and sets `values`.
  *
- * The memory also holds the names; keep it until the call has returned, `dispose()` it then or leave it to the
- * collector.
+ * `ncclCommInitRankConfig` and other functions take it. Omitted fields are unset (`NCCL_CONFIG_UNDEF_INT`, null). A
+ * library newer than these bindings receives the newest config that the bindings know, which it accepts. The memory
+ * also holds the names. Keep it until the call has returned; then `dispose()` it or leave it to the collector.
  *
- * @param version - as NCCL counts versions, e.g. 22809. Default: that of the library in use, which this loads.
- * @param raw - an `ncclConfig_t` to start from, as a newer header lays it out, for fields that these bindings do not
- * know. It takes the place of the initializer, its `size`, `magic` and `version` included; `values` are written over
- * it.
- * @throws VersionTooOldError naming the field, the first version that has it and the one in use; LibraryNotFoundError.
+ * @param version - NCCL's version number, such as 22809. Default: that of the library, which this function then loads.
+ * @param raw - an `ncclConfig_t` of a newer header as the start value, for fields that these bindings do not know. It
+ * replaces the initializer, including `size`, `magic` and `version`. `values` overwrite its fields.
+ * @throws VersionTooOldError naming the field, its first version and the loaded one; LibraryNotFoundError.
+ *
+ * @example
+ * const config = initialNcclConfig({ blocking: 0, commName: 'gradients' })
  */
 export function initialNcclConfig(values: NcclConfigValues = {}, version?: number, raw?: Uint8Array): NativeMemory {
   return makeVersioned(ncclConfig_t_versions, values, version, raw)
 }
 
-/** Fields of `ncclConfig_t` that a version of NCCL knows; default: the library in use. */
+/** Returns the fields of `ncclConfig_t` that a version of NCCL supports. Default: the loaded library. */
 export function ncclConfigFields(version?: number): (keyof NcclConfigValues)[] {
   return fieldsOf(ncclConfig_t_versions, version) as (keyof NcclConfigValues)[]
 }
 
 /**
- * An `ncclSimInfo_t` for `ncclGroupSimulateEnd`, as `NCCL_SIM_INFO_INITIALIZER` makes it. @throws as
+ * Creates an `ncclSimInfo_t` like `NCCL_SIM_INFO_INITIALIZER`, for `ncclGroupSimulateEnd`. @throws as
  * {@link initialNcclConfig}.
  */
 export function initialNcclSimInfo(version?: number): NativeMemory {
@@ -52,20 +53,20 @@ export function initialNcclSimInfo(version?: number): NativeMemory {
 }
 
 /**
- * An `ncclCommProperties` for `ncclCommQueryProperties`, as `NCCL_COMM_PROPERTIES_INITIALIZER` makes it; read it with
+ * Creates an `ncclCommProperties` like `NCCL_COMM_PROPERTIES_INITIALIZER`, for `ncclCommQueryProperties`. Read it with
  * {@link readNcclCommProperties}. @throws as {@link initialNcclConfig}.
  */
 export function initialNcclCommProperties(version?: number): NativeMemory {
   return makeVersioned(ncclCommProperties_versions, {}, version)
 }
 
-/** Reads what `ncclCommQueryProperties` wrote; fields that came after the version in use are left out. */
+/** Reads the result of `ncclCommQueryProperties`. Omits fields that are newer than the version. */
 export function readNcclCommProperties(memory: StructMemory, version?: number): Partial<ncclCommProperties> {
   return readVersioned(ncclCommProperties_versions, memory, version)
 }
 
 /**
- * An `ncclDevCommRequirements` for `ncclDevCommCreate`, as `NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER` makes it; 2.28 had
+ * Creates an `ncclDevCommRequirements` like `NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER`, for `ncclDevCommCreate`. 2.28 has
  * no such macro and takes zeros. @throws as {@link initialNcclConfig}.
  */
 export function initialNcclDevCommRequirements(

@@ -5,33 +5,33 @@ import { nccl } from './generated/library.gen.js'
 
 type AtLeastOne<T> = readonly [T, ...T[]]
 
-/** A struct that grew with NCCL. */
+/** A struct with more fields in newer versions of NCCL. */
 export interface VersionedStruct<T extends object> {
   readonly name: string
-  /** what the header's initialiser puts into fields other than size and version; further fields are zero */
+  /** values of the header's initializer for fields except size and version; other fields are zero */
   readonly initial: StructValue<T>
   /** fields of type `const char *` */
   readonly texts: readonly string[]
-  /** layouts that only grew at the end, oldest first, each with the first version that has it */
+  /** layouts that only grew at the end, oldest first, each with its first version */
   readonly runs: AtLeastOne<{
     readonly initialized: boolean
     readonly layouts: AtLeastOne<readonly [since: number, codec: StructCodec<object>]>
   }>
 }
 
-/** A layout of a struct in one version of NCCL. */
+/** Layout of a struct in one version of NCCL. */
 interface Layout {
   codec: StructCodec<Record<string, unknown>>
   initialized: boolean
 }
 
-/** Fields that callers do not set: they tell the library which layout it is given. */
+/** Fields that callers do not set. They tell the library which layout it receives. */
 const own = new Set(['size', 'magic', 'version'])
 
 /**
- * Makes the struct as a program built for the given version of NCCL would: that version's size, magic number and
- * version, every field unset, then `values`. Texts are stored behind the struct.
- * @param raw the struct to start from, as a newer header lays it out; it says its own size and version.
+ * Creates the struct like a program built for a version of NCCL: with that version's size, magic number and version,
+ * unset fields, and then `values`. The strings follow the struct.
+ * @param raw a struct of a newer header as the start value, with its own size and version
  */
 export function makeVersioned<T extends object>(
   struct: VersionedStruct<T>,
@@ -53,12 +53,12 @@ export function makeVersioned<T extends object>(
     typeof value === 'string' ? [[field, Buffer.from(value)] as const] : [],
   )
   const newest = struct.runs.at(-1)?.layouts.at(-1)?.[1].size ?? 0
-  // Room for the newest layout, so that its codec can read any.
+  // Allocate memory for the newest layout, so that its codec can read any layout.
   const room = Math.max(newest, layout.codec.size, Math.ceil((raw?.length ?? 0) / 8) * 8)
   const memory = NativeMemory.allocate(texts.reduce((bytes, [, text]) => bytes + text.length + 1, room))
   if (layout.initialized) {
     const initial = Object.entries(struct.initial).filter(([field]) => Object.hasOwn(layout.codec.offsets, field))
-    // A library newer than these bindings is told the version whose layout it gets.
+    // A library newer than these bindings receives the version of the used layout.
     const told = { size: BigInt(layout.codec.size), version: Math.min(target, NCCL_VERSION_CODE) }
     layout.codec.write(memory, { ...Object.fromEntries(initial), ...told })
   }
@@ -75,7 +75,7 @@ export function makeVersioned<T extends object>(
   return memory
 }
 
-/** Reads a struct as the given version of NCCL lays it out; fields that it does not have are left out. */
+/** Reads a struct in the layout of a version of NCCL. Omits fields that the version does not have. */
 export function readVersioned<T extends object>(
   struct: VersionedStruct<T>,
   memory: StructMemory,
@@ -84,7 +84,7 @@ export function readVersioned<T extends object>(
   return layoutIn(struct, versionOf(version)).codec.read(memory) as Partial<T>
 }
 
-/** Fields that a version of NCCL knows and callers may set. */
+/** Returns the fields that a version of NCCL supports and callers may set. */
 export function fieldsOf<T extends object>(struct: VersionedStruct<T>, version: number | undefined): string[] {
   return Object.keys(layoutIn(struct, versionOf(version)).codec.offsets).filter((field) => !own.has(field))
 }
@@ -121,7 +121,7 @@ function requireField<T extends object>(
   throw tooOld(`${struct.name}.${field}`, first[0], version)
 }
 
-/** The codec accepts small numbers as addresses; no address is that small. */
+/** Refuses small numbers, which the codec accepts as addresses, because no address is that small. */
 function requireAddress<T extends object>(struct: VersionedStruct<T>, field: string, value: unknown): void {
   if (typeof (struct.initial as Record<string, unknown>)[field] !== 'bigint') return
   if (typeof value === 'bigint' || value === null) return

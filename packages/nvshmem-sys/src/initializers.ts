@@ -1,5 +1,4 @@
-// The values that the header's macros of the same names initialise structs with, for `allocate` and `write` of the
-// codecs.
+// Initial values of structs, like the header's macros of the same names, for `allocate` and `write` of the codecs.
 import type { StructValue } from '@shoal/ffi'
 import type {
   nvshmem_team_config_t,
@@ -10,9 +9,9 @@ import type {
 } from './generated/index.gen.js'
 
 /**
- * The `version` that a struct of NVSHMEM carries: its revision above, its size below. NVSHMEM refuses a struct whose
- * version it does not know, so memory full of zeros will not do.
- * @param size of the struct, in bytes.
+ * Returns the `version` field of an NVSHMEM struct: the revision in the upper bits, the size in the lower ones. NVSHMEM
+ * refuses a struct with an unknown version, so zeroed memory does not work.
+ * @param size size of the struct in bytes
  */
 export function structVersion(size: number, revision = 1): number {
   return revision * 0x1_0000 + size
@@ -35,7 +34,7 @@ export const NVSHMEMX_INIT_ARGS_INITIALIZER: StructValue<nvshmemx_init_args_t> =
   uid_args: NVSHMEMX_UNIQUEID_ARGS_INITIALIZER,
 }
 
-/** What `nvshmemx_hostlib_init_attr` takes, before one of the `nvshmemx_set_attr_…_args` functions completes it. */
+/** Argument of `nvshmemx_hostlib_init_attr`, before a function `nvshmemx_set_attr_…_args` completes it. */
 export const NVSHMEMX_INIT_ATTR_INITIALIZER: StructValue<nvshmemx_init_attr_t> = {
   version: 0x1_0000 + 144,
   mpi_comm: 0n,

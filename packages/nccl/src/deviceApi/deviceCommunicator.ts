@@ -137,6 +137,12 @@ const teamKeys: OptionKeys<TeamRequirement> = { team: true, multimem: true }
  *
  * All ranks create it together. It ends with its communicator at the latest. First await the kernels of all ranks that
  * use it.
+ *
+ * @example
+ * ```ts
+ * await using forKernels = await communicator.createDeviceCommunicator({ lsaBarrierCount: 16 }) using argument =
+ * DeviceBuffer.from(device, forKernels.bytes()) // ncclDevComm
+ * ```
  */
 export class DeviceCommunicator<R extends string = string, T extends string = string> extends PublicObject {
   /** Handles of the requested resources, by name. */

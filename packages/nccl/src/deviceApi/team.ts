@@ -36,7 +36,15 @@ export interface TeamShape {
   readonly stride: number
 }
 
-/** A team of a communicator, from the view of one of its ranks. */
+/**
+ * A team of a communicator, from the view of one of its ranks.
+ *
+ * @example
+ * ```ts
+ * const lsa = communicator.team('lsa') const first = lsa.toWorld(0) // rank of the team's first member in the
+ * communicator
+ * ```
+ */
 export class Team extends PublicObject implements TeamShape {
   /** Number of ranks. */
   readonly size: number

@@ -11,6 +11,11 @@ import { addRegistration, type RegisteredRange, removeRegistration } from '../li
  * Memory that NCCL may use without copies (`ncclCommRegister`).
  *
  * It ends with its communicator at the latest. Memory that is disposed of earlier is freed then.
+ *
+ * @example
+ * ```ts
+ * using registration = communicator.register(buffer) communicator.allReduce(buffer, buffer, { stream })
+ * ```
  */
 export class Registration extends PublicObject {
   /** The memory. */

@@ -84,6 +84,13 @@ const windows = new WeakMap<LiveCommunicator, Set<Window>>()
  *
  * All ranks create it together, with buffers of equal size. It ends with its communicator at the latest. Memory that is
  * disposed of earlier is freed then.
+ *
+ * @example
+ * ```ts
+ * const memory = await communicator.allocate({ dtype: 'f32', length: 1 << 20 }) await using window = await
+ * communicator.registerWindow(memory) // on every rank communicator.putSignal(memory, { peer, window, offset: 4096,
+ * count: 512, stream })
+ * ```
  */
 export class Window extends PublicObject {
   /** This rank's memory. */

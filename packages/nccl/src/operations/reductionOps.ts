@@ -43,6 +43,12 @@ export interface PreMulSumOptions {
  *
  * It is an `op` for reductions of its communicator, on elements of its dtype. It ends with its communicator at the
  * latest. `dispose()` does not affect queued operations.
+ *
+ * @example
+ * ```ts
+ * using weighted = communicator.createPreMulSum(0.25, { dtype: 'f32' }) communicator.allReduce(gradients, gradients, {
+ * op: weighted, stream })
+ * ```
  */
 export class PreMulSum extends PublicObject {
   /** Type of the elements. */
