@@ -124,7 +124,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
    *
    * @example
    * using x = DeviceBuffer.from(device, new Float32Array([1, 2, 3, 4]))
-   * using weights = DeviceBuffer.from(device, new Uint16Array(1024), 'bf16')
+   * using weights = DeviceBuffer.from(device, new Uint16Array(1024), { dtype: 'bf16' })
    */
   static from<D extends DType>(
     owner: DeviceOrContext,
