@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `npm run fuzz`: one campaign by name, the model when none is named. */
+/** `npm run fuzz`: runs the campaign that the first argument names. Default: the model. */
 import { parseArgs } from 'node:util'
 import { readOptions, runCampaign, usage } from './model/campaign.js'
 import { brokenPtx } from './ptx.js'
@@ -8,7 +8,7 @@ import { wrongMessages } from './receive/campaign.js'
 
 interface Campaign {
   readonly title: string
-  /** @returns the exit status. */
+  /** @returns the exit status */
   run(values: readonly string[]): Promise<number>
 }
 
@@ -34,7 +34,7 @@ const campaigns: Readonly<Record<string, Campaign>> = {
     title: 'wrong arguments for every function: --packages driver,nccl',
     async run(values) {
       const given = parseArgs({ args: [...values], options: { packages: { type: 'string' } } }).values
-      // It reads declarations with the compiler, which the others need not load.
+      // The sweep loads the TypeScript compiler to read declarations, which the other campaigns do not need.
       const { runArgumentSweep } = await import('./arguments/index.js')
       const packages = given.packages?.split(',')
       const result = await runArgumentSweep(packages === undefined ? {} : { packages })

@@ -1,6 +1,6 @@
 /**
- * Broken PTX for the software device: the program `ptx_hostile_test` of `packages/sim`, with more inputs than a test
- * has.
+ * Runs broken PTX on the software device: the program `ptx_hostile_test` of `packages/sim`, with more inputs than its
+ * test.
  */
 import { spawnSync } from 'node:child_process'
 import { availableParallelism } from 'node:os'

@@ -29,7 +29,7 @@ function captured(): unknown {
   return info
 }
 
-/** What makes such a result. `runtime` has the functions of `driver`, from the same source. */
+/** Calls that return such a result. `runtime` exports the functions of `driver` from the same source. */
 const results: { readonly [api: string]: () => unknown } = {
   pointerInfo: () => driver.pointerInfo(device, buffer),
   entryPoint: () => diagnostics.entryPoint('cuMemAlloc'),
@@ -50,7 +50,7 @@ const results: { readonly [api: string]: () => unknown } = {
   createHostCallback: () => ffi.createHostCallback(() => undefined),
 }
 
-/** Results that are not for people, and why. */
+/** Results that people do not read, with the reason. */
 const exclusions: readonly (readonly [api: RegExp, why: string])[] = [
   [/__@\w+Protocol/, 'answers of the protocols are made anew in each call'],
   [/^(?:toMemoryRange|toStreamHandle|toStridedRange)$/, 'checked answers of the protocols'],
@@ -92,7 +92,7 @@ test('results print addresses and handles as hexadecimal, and other bigints as d
   expect(structuredClone(result).address).toBe(255n)
 })
 
-/** The functions, methods and properties of packages whose plain results hold bigints, as their declarations say. */
+/** Returns the functions, methods and properties whose plain results contain a bigint, read from the declarations. */
 function bigintResults(files: readonly string[]): string[] {
   const program = ts.createProgram(files, {
     module: ts.ModuleKind.NodeNext,
@@ -139,7 +139,7 @@ function isHidden(declaration: ts.Declaration): boolean {
   return text.includes('@internal') || (ts.getCombinedModifierFlags(declaration) & modifiers) !== 0
 }
 
-/** Whether a type is a plain object, or an array or promise of such, with a bigint in it. */
+/** Returns true if a type is a plain object that contains a bigint, or an array or promise of such objects. */
 function holdsBigint(checker: ts.TypeChecker, type: ts.Type, isField: boolean, seen: Set<ts.Type>): boolean {
   if (type.flags & ts.TypeFlags.BigIntLike) return isField
   if (type.isIntersection() && type.types.some((part) => part.flags & ts.TypeFlags.BigIntLike)) return isField

@@ -9,7 +9,7 @@ const modules = [
 
 type Class = new (...args: unknown[]) => object
 
-/** Classes that a program makes with `new`, and abstract ones. */
+/** Classes that a program creates with `new`, and abstract classes. */
 const madeByPrograms =
   /^(?:\w+Handle|Program|ProcessCheckpoint|PublicObject|LibraryVersion|\w+Version|CommunicatorOperations)$|^nvjitlink Linker$/
 

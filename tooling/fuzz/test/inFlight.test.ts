@@ -1,4 +1,4 @@
-/** What random sequences have found, made again one by one. */
+/** Repeats, one by one, the situations in which random sequences found a fault. */
 import { Device, DeviceBuffer, Stream } from '@shoal/driver'
 import { useSoftwareDevice } from '@shoal/ffi'
 import { Communicator, groupOffThread } from '@shoal/nccl'
@@ -28,7 +28,7 @@ test('operands of a group disposed while its thread makes the calls cause no har
     )
     expect(communicators.map(({ disposed }) => disposed)).toEqual([false, false])
   }
-  // Otherwise nothing was disposed of while calls were made.
+  // If all groups or none succeed, the test did not dispose of objects while the thread made calls.
   expect(made).toBeGreaterThan(0)
   expect(made).toBeLessThan(200)
   for (const device of devices) await device.synchronize()

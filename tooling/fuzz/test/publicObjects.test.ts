@@ -12,7 +12,7 @@ const runtime = await import('@shoal/runtime')
 const listen = (): Promise<object> =>
   RendezvousServer.listen({ worldSize: 2, secret: Buffer.from('what all ranks know') })
 
-/** Of the packages without a table of their own. */
+/** Objects of the packages for which no other table exists. */
 const kinds: { readonly [name: string]: () => object | Promise<object> } = {
   'nvrtc Program': () => new Program('extern "C" __global__ void f() {}'),
   'nvjitlink Linker': () => new Linker({ architecture: 'sm_90' }),

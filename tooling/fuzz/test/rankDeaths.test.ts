@@ -11,7 +11,7 @@ test('a seed determines a case, and forty consecutive seeds cover every way at e
 })
 
 test('survivors report dead ranks in ten cases of a new seed', async () => {
-  // Another way and another stage each time. How soon is asked by hand, on a quiet machine.
+  // Each run draws other ways and stages. Timing is tested by hand on an idle machine.
   const seed = Math.floor(Math.random() * 1e6)
   const failures: string[] = []
   for (let index = 0; index < 10; index += 1) {

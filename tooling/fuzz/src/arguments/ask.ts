@@ -8,12 +8,15 @@ import { JunkError, junkKinds } from './junk.js'
 import { subjectOf } from './subjects/index.js'
 import { apiOf, rightValue, type Subject } from './subjects/subject.js'
 
-/** A call that has not refused by then waits for what does not come: it took its arguments. */
+/**
+ * Milliseconds. If a call has not failed after this time, it accepted its arguments and waits for something that never
+ * happens.
+ */
 const limit = 300
 
 type Fn = (...args: unknown[]) => unknown
 
-/** Asks one package everything, in this process, and writes an answer a line to file descriptor 3. */
+/** Asks all questions about one package in this process, and writes each answer as a line to file descriptor 3. */
 export async function askPackage(packageName: string, callables: readonly Callable[]): Promise<void> {
   const subject = await subjectOf(packageName)
   for (const callable of callables) {
@@ -21,7 +24,7 @@ export async function askPackage(packageName: string, callables: readonly Callab
     await new Questions(subject, callable).askAll()
   }
   await subject.end?.()
-  // What was refused must not have left anything that fails later.
+  // This turn of the event loop shows errors that a refused call may have left behind.
   await turn()
   write({ kind: 'end' })
 }
@@ -65,7 +68,7 @@ class Questions {
     dispose(this.#object)
   }
 
-  /** An object to ask, and right values for all parameters. */
+  /** Creates the object that owns the method, and the right value for each parameter. */
   async #begin(): Promise<void> {
     const { place, owner, parameters } = this.#callable
     if (place === 'method') {
@@ -100,7 +103,7 @@ class Questions {
 
   async #askParameter(asked: Parameter, whole: Parameter, argumentsWith: (junk: unknown) => unknown[]): Promise<void> {
     for (const kind of junkKinds) {
-      // Nothing tells a class from a function that may be called.
+      // A check cannot tell a class from a function that may be called.
       if (kind.name === 'a class' && asked.kinds.includes('function')) continue
       await this.#ask(asked, whole, kind.name, kind.kind, argumentsWith(kind.make(asked)))
     }
@@ -112,7 +115,7 @@ class Questions {
   async #ask(asked: Parameter, whole: Parameter, junk: string, kind: string, args: unknown[]): Promise<void> {
     const question = `${this.#api}: ${asked === whole ? asked.name : `${whole.name}.${asked.name}`} = ${junk}`
     const nonsense = isNonsense(this.#api, asked, junk, kind)
-    // What would be right would end the one session of the process.
+    // A right argument would end the only session of the process.
     if (!nonsense && /^Session\.(?:dispose|finalize)$/.test(this.#api)) return
     write({ kind: 'asking', question })
     let result: unknown
@@ -120,7 +123,7 @@ class Questions {
       result = await this.#call(args)
     } catch (error) {
       write({ kind: 'refused', question, ...this.#classify(error, asked, whole) })
-      // What was given up may still be under way, and the next call would have to wait for it.
+      // The aborted call may still run, and then the next call would have to wait for it.
       if (error instanceof TimeoutError || error instanceof AbortedError) await delay(20)
       return
     }
@@ -165,7 +168,7 @@ class Questions {
   }
 }
 
-/** What a caller of the checks writes into its source: names for messages. */
+/** Returns true for a constant that the caller of a check writes into its source: a name for error messages. */
 function isConstant({ name, type }: Parameter, all: readonly Parameter[]): boolean {
   if (!/^string/.test(type)) return false
   return /^(?:api|parameter|expected|syscall)$/.test(name) || (name === 'name' && all.some((one) => one.name === 'api'))
@@ -177,7 +180,7 @@ function isDisposed(object: unknown): boolean {
   return typeof object === 'object' && object !== null && (object as { disposed?: unknown }).disposed === true
 }
 
-/** Gives back what an accepted call made. */
+/** Releases the result of an accepted call. */
 function dispose(object: unknown): void {
   if (typeof object !== 'object' || object === null) return
   const name = object.constructor?.name ?? ''
@@ -188,6 +191,6 @@ function dispose(object: unknown): void {
     const done = release.call(object)
     if (done instanceof Promise) done.catch(() => undefined)
   } catch {
-    // It is in use, or gone.
+    // The object is in use or already disposed.
   }
 }

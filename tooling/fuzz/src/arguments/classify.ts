@@ -1,20 +1,20 @@
 import { ShoalError } from '@shoal/types'
 import type { Callable, Kind, Parameter } from './contract.js'
 
-/** What V8, Node.js and the addon say where nobody checked. */
+/** Messages of V8, Node.js and the addon for arguments that no code of Shoal has checked. */
 const engineMessages =
   /is not (?:a function|iterable|defined|a constructor|extensible)|Cannot (?:read|set|convert|perform|mix|destructure|assign|delete|access|define|use)|Maximum call stack|private member|incompatible receiver|called on|must be called|not a typed array|Reduce of|Invalid (?:array|typed|DataView|string|count|time)|is outside the bounds|out of bounds|should be a multiple|does not exist on|could not be cloned|Class constructor|Illegal|object null|no setter|only a getter|read only|cannot be converted to a BigInt|Immutable|is not a valid|^expected|was expected/i
 
-/** Whether nobody checked: the error is not one of Shoal's. */
+/** Returns true if no code of Shoal checked the argument, because the error is not one of Shoal's errors. */
 export function engineError(error: unknown): boolean {
   if (error instanceof ShoalError) return false
   if (!(error instanceof TypeError || error instanceof RangeError)) return true
-  // Node's own carry a code.
+  // Node's own errors have a code.
   if (typeof (error as { code?: unknown }).code === 'string') return true
   return engineMessages.test(error.message.replace(/, not .*$/s, ''))
 }
 
-/** Where users find the methods of classes whose objects they do not make. */
+/** Classes through which users reach the methods of classes whose objects they do not create. */
 const offeredAs: { readonly [className: string]: readonly string[] } = {
   CommunicatorOperations: ['Communicator'],
   AtomicOperations: ['Session.atomics'],
@@ -23,7 +23,9 @@ const offeredAs: { readonly [className: string]: readonly string[] } = {
   ConnectedJob: ['Job'],
 }
 
-/** How errors may call a function: by its class, or by one that the class extends. */
+/**
+ * Returns the names that an error may use for a function: those with its own class, or with a class that inherits it.
+ */
 export function names(callable: Callable, module: { readonly [name: string]: unknown }): string[] {
   const { place, owner, name } = callable
   if (place === 'export') return [`${name}:`]
@@ -39,7 +41,7 @@ export function names(callable: Callable, module: { readonly [name: string]: unk
   return classes.flatMap((one) => (place === 'new' ? [`new ${one}:`, `${one}:`] : [`${one}.${name}:`]))
 }
 
-/** Parameters whose type lets more through than a whole number from 0: what they may be, and why. */
+/** Parameters whose type accepts more than an integer from 0 on: the accepted values, and the reason. */
 const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = [
   [/#priority$/, /^-1$/, 'streams have priorities below 0'],
   [/^PreparedLaunch\.set#value$/, /^(?:NaN|-1|0\.5|2\*\*53|Infinity)$/, 'a number of f32'],
@@ -79,10 +81,10 @@ const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = 
   [/\.(?:slice|subarray)#(?:start|end)$/, /^-1$/, 'counts from the end'],
 ]
 
-/** Asks whether a value is something: it may be asked about anything. */
+/** Functions that test what a value is. They accept any value. */
 const predicate = /^(?:types\.)?is[A-Z]\w*#/
 
-/** Whether a call that was accepted should have been refused. */
+/** Returns true if a call should have refused an argument that it accepted. */
 export function isNonsense(api: string, parameter: Parameter, junk: string, kind: string): boolean {
   const { kinds, name } = parameter
   if (kinds.includes('unknown') || predicate.test(`${api}#${name}`)) return false

@@ -1,4 +1,4 @@
-/** What the type of a parameter lets through. `word` is one of a list of strings. */
+/** Kind of value that the type of a parameter accepts. `word` is one of a list of strings. */
 export type Kind =
   | 'undefined'
   | 'null'
@@ -18,24 +18,24 @@ export type Kind =
 /** One parameter, or one key of an options object. */
 export interface Parameter {
   readonly name: string
-  /** As TypeScript writes it. */
+  /** The type as TypeScript prints it. */
   readonly type: string
   readonly kinds: readonly Kind[]
   readonly isRest: boolean
-  /** The keys, where it is an options object. */
+  /** The keys of an options object. Empty for any other type. */
   readonly options: readonly Parameter[]
 }
 
 /** A function of a package. */
 export interface Callable {
   readonly place: 'export' | 'static' | 'method' | 'new'
-  /** The exported class it belongs to. */
+  /** The exported class to which the function belongs. */
   readonly owner: string | undefined
   readonly name: string
   readonly parameters: readonly Parameter[]
 }
 
-/** What a child says, a line each. */
+/** A message of the child process. Each message is one line. */
 export type Answer =
   | { readonly kind: 'asking'; readonly question: string }
   | {

@@ -1,7 +1,7 @@
 import type { Callable } from './contract.js'
 import { apiOf } from './subjects/subject.js'
 
-/** What is not asked, and why. */
+/** Functions that the sweep does not call, with the reason. */
 const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string])[] = [
   [/./, /Error$|Error\./, 'errors are made by those who found one'],
   [
@@ -35,7 +35,7 @@ const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string
   [/nvrtc/, /^Compiled\./, 'there is none without NVRTC; its tests ask it'],
 ]
 
-/** Why a function is not asked; undefined for one that is. */
+/** Returns the reason not to call a function, or undefined if the sweep calls it. */
 export function excluded(packageName: string, callable: Callable): string | undefined {
   const api = apiOf(callable)
   return exclusions.find(([packages, pattern]) => packages.test(packageName) && pattern.test(api))?.[2]

@@ -9,21 +9,21 @@ import type { Answer, Callable } from './contract.js'
 import { callablesOf } from './signatures.js'
 import { sweptPackages } from './subjects/index.js'
 
-/** What became of the questions. */
+/** Result of the sweep. */
 export interface ArgumentSweepResult {
-  /** Calls with one wrong argument each. */
+  /** Number of calls. Each had one wrong argument. */
   readonly asked: number
-  /** Those that were refused. */
+  /** Number of refused calls. */
   readonly refused: number
-  /** Refused with a `TypeError` or `RangeError` of ours, or an error of `@shoal/types`. */
+  /** Number of calls refused with a `TypeError` or `RangeError` of Shoal, or an error of `@shoal/types`. */
   readonly typed: number
-  /** Refused in words that name function and parameter. */
+  /** Number of calls refused with a message that names function and parameter. */
   readonly named: number
-  /** Nonsense that was taken. */
+  /** Calls that accepted a senseless argument. */
   readonly accepted: string[]
-  /** Errors that are not ours, crashes, and functions that could not be asked. */
+  /** Errors that are not Shoal's, crashes, and functions that the sweep could not call. */
   readonly failures: string[]
-  /** Refusals that do not name both. */
+  /** Refused calls whose message does not name both function and parameter. */
   readonly unnamed: string[]
 }
 
@@ -33,8 +33,9 @@ export interface ArgumentSweepOptions {
 }
 
 /**
- * Calls every function of the safe packages with every kind of wrong argument, one parameter at a time, with the others
- * right, on the software device. A process a package: one that ends is a failure of the question it was asked.
+ * Calls every function of the safe packages with every kind of wrong argument, one parameter at a time, on the software
+ * device. The other arguments are right. Each package gets its own process. If a process ends early, its last question
+ * counts as a failure.
  */
 export async function runArgumentSweep(options: ArgumentSweepOptions): Promise<ArgumentSweepResult> {
   const packages = options.packages ?? sweptPackages
@@ -51,7 +52,7 @@ export async function runArgumentSweep(options: ArgumentSweepOptions): Promise<A
 
 type Mutable = { -readonly [K in keyof ArgumentSweepResult]: ArgumentSweepResult[K] }
 
-/** The declarations of an entry of a package, such as `driver` or `driver/graph`. */
+/** Returns the declaration file of an entry point, such as `driver` or `driver/graph`. */
 export function declarationsOf(entryName: string): string {
   const [name, ...entry] = entryName.split('/')
   const folder = fileURLToPath(new URL(`../../../../packages/${name}/`, import.meta.url))
@@ -72,17 +73,17 @@ async function sweepPackage(
     string,
   ]
   writeFileSync(file, JSON.stringify(callables))
-  // A file: to wake this process for each of so many answers would take longer than most questions.
+  // The child writes to a file, because reading so many answers from a pipe would take longer than most questions.
   const descriptor = openSync(answers, 'w')
   const child = spawn(process.execPath, [fileURLToPath(new URL('child.js', import.meta.url)), name, file], {
-    // Some questions are files to write.
+    // Some questions make the child write files.
     cwd: folder,
     env: {
       ...process.env,
       SHOAL_DEVICE: 'sim',
       SHOAL_SIM_DEVICES: '2',
       SHOAL_CACHE_FOLDER: join(folder, 'cache'),
-      // Where there is none, it would be searched for at each question.
+      // If NVRTC is missing, this path stops the child from searching for it at each question.
       ...(nvrtc.locate() === undefined ? { SHOAL_NVRTC_LIBRARY: join(folder, 'none') } : {}),
     },
     stdio: ['ignore', 'ignore', 'pipe', descriptor],

@@ -1,6 +1,9 @@
 import type { Kind, Parameter } from './contract.js'
 
-/** Thrown by getters and traps of junk: a program's own error, which may reach the caller as it is. */
+/**
+ * Error thrown by getters and traps of junk. It stands for an error of the user's program, which may reach the caller
+ * unchanged.
+ */
 export class JunkError extends Error {
   override readonly name = 'JunkError'
 }
@@ -8,7 +11,10 @@ export class JunkError extends Error {
 /** One kind of wrong argument. */
 export interface JunkKind {
   readonly name: string
-  /** What `typeof`, more or less, says of it: a parameter of this kind may take it. `'never'`: nothing takes it. */
+  /**
+   * Kind that a check sees, roughly as `typeof` reports it. A parameter of this kind may accept the value. No parameter
+   * accepts `'never'`.
+   */
   readonly kind: Kind | 'never'
   make(parameter: Parameter): unknown
 }
@@ -17,7 +23,7 @@ const fail = (): never => {
   throw new JunkError('junk')
 }
 
-/** An array of a class that says it is longer than it is. */
+/** A typed array of a class that reports a false length. */
 class FalseLengthArray extends Float32Array {
   override get length(): number {
     return 2 ** 20
@@ -53,7 +59,7 @@ function revoked(): object {
   return proxy
 }
 
-/** Getters that throw, for the keys of the options and for the protocols. */
+/** Returns an object whose getters throw, for the keys of the options and for the protocols. */
 function throwing(parameter: Parameter): object {
   const names: PropertyKey[] = parameter.options.map(({ name }) => name)
   if (names.length === 0) names.push('length', 'stream', 'timeout', 'then')

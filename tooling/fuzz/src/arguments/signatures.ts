@@ -3,8 +3,8 @@ import ts from 'typescript-api'
 import type { Callable, Kind, Parameter } from './contract.js'
 
 /**
- * What the declarations of a package say of its functions: names and types of their parameters, and the keys of options
- * objects, each of which is a parameter of its own here.
+ * Reads the functions of packages from their declarations: names and types of their parameters, and the keys of options
+ * objects. Each key counts as one more parameter.
  */
 export function callablesOf(entryPoints: { readonly [packageName: string]: string }): {
   [packageName: string]: Callable[]
@@ -29,14 +29,17 @@ export function callablesOf(entryPoints: { readonly [packageName: string]: strin
   return result
 }
 
-/** How the types of options objects are called. */
+/** Names of types of options objects. */
 const optionsName =
   /Options$|^__type$|Config$|Option$|^SignalIndex$|Properties$|^DescriptorMessage$|^Extent$|^Region$|^Abortable$|^External\w+Description$/
 
-/** Interfaces whose objects a package makes, in one kind or more: each is asked. */
+/**
+ * Interfaces whose objects a package creates, with the classes that implement each. The sweep calls the methods of each
+ * class.
+ */
 const interfaces: { readonly [name: string]: readonly string[] } = { Job: ['Job', 'ConnectedJob'] }
 
-/** Parameters of constructors that this package alone calls. */
+/** Parameters of constructors that only the package itself calls. */
 const ours = /^(?:live|key|allocation|__0|handle)$/
 
 class DeclarationReader {
@@ -77,7 +80,7 @@ class DeclarationReader {
     return found
   }
 
-  /** The functions that objects of a type have, for types that are no exported class. */
+  /** Returns the functions of one member of a class or interface, unless the member is hidden. */
   #memberOf(member: ts.Symbol, at: Omit<Callable, 'parameters'>, source: ts.SourceFile): Callable[] {
     if (/^(?:_|prototype$|captureStackTrace$|prepareStackTrace$)/.test(member.name)) return []
     const [declaration] = member.declarations ?? []
@@ -89,7 +92,7 @@ class DeclarationReader {
   #functionsOf(type: ts.Type, at: Omit<Callable, 'parameters'>, source: ts.SourceFile): Callable[] {
     const signatures = type.getCallSignatures()
     if (signatures.length === 0) return []
-    // Of overloads, the one with the most parameters: the others leave some of them out.
+    // The longest overload contains the parameters of the others.
     const most = Math.max(...signatures.map(({ parameters }) => parameters.length))
     const longest = signatures.filter(({ parameters }) => parameters.length === most)
     const [first] = longest
@@ -128,7 +131,7 @@ class DeclarationReader {
     }
   }
 
-  /** The keys of an options object; none for anything else. */
+  /** Returns the keys of an options object, and an empty list for any other type. */
   #optionsOf(type: ts.Type, source: ts.SourceFile): Parameter[] {
     const objects = this.#parts(type).filter((part) => !(part.flags & (ts.TypeFlags.Undefined | ts.TypeFlags.Null)))
     const [object] = objects
@@ -150,7 +153,7 @@ class DeclarationReader {
     })
   }
 
-  /** An interface of data alone, such as `QueueOptions`. */
+  /** Returns true for an interface of plain data, such as `QueueOptions`. */
   #isOptions(type: ts.Type): boolean {
     const name = (type.aliasSymbol ?? type.symbol)?.name ?? ''
     if (optionsName.test(name) && !type.isClass()) return true

@@ -7,7 +7,9 @@ const ptx = `.version 7.0
 .address_size 64
 .visible .entry k() { ret; }`
 
-/** Compilers need no device. Where they are missing, what is right ends with an error that says so. */
+/**
+ * The compilers need no device. If a compiler is missing, a call with right arguments fails and its error names the compiler.
+ */
 const values: Makers = {
   ...general,
   '#source': () => source,
@@ -17,20 +19,20 @@ const values: Makers = {
   '#path': () => fileURLToPath(new URL('../../../../kernels/ptx/apps.ptx', import.meta.url)),
 }
 
-/** What compiles. */
+/** Returns the subject of `@shoal/nvrtc`. */
 export async function nvrtcSubject(): Promise<Subject> {
   const module = await import('@shoal/nvrtc')
   return { module, instances: { Program: () => new module.Program(source) }, values, foreignObjects: {} }
 }
 
-/** What links. */
+/** Returns the subject of `@shoal/nvjitlink`. */
 export async function nvjitlinkSubject(): Promise<Subject> {
   const module = await import('@shoal/nvjitlink')
   const linker = (): unknown => new module.Linker({ architecture: 'sm_90' }).add('ptx', ptx)
   return { module, instances: { Linker: linker }, values, foreignObjects: {} }
 }
 
-/** What makes modules of sources. */
+/** Returns the subject of the functions that compile modules from source. */
 export async function compileSubject(): Promise<Subject> {
   const module = await import('@shoal/driver/compile')
   const { Device } = await import('@shoal/driver')

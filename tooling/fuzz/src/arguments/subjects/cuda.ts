@@ -1,11 +1,13 @@
 import { sharing, socketPath } from './sharing.js'
 import { general, type Subject } from './subject.js'
 
-/** A module with what the sweep asks for. */
+/** PTX of a module with the kernel and the variable that the sweep uses. */
 export const image = `.version 8.0\n.target sm_90\n.address_size 64\n.visible .global .align 4 .b8 table[64];
 .visible .entry axpy(.param .f32 a, .param .u64 x, .param .u64 y, .param .u32 n) { ret; }`
 
-/** Objects that `driver` and `runtime` both have, given a device of either. */
+/**
+ * Returns the subject for objects that `driver` and `runtime` share. They are created on a device of the named package.
+ */
 export async function cudaSubject(name: 'driver' | 'runtime'): Promise<Subject> {
   const ffi = await import('@shoal/ffi')
   const driver = await import('@shoal/driver')
@@ -26,7 +28,7 @@ export async function cudaSubject(name: 'driver' | 'runtime'): Promise<Subject> 
     device.createPhysicalMemory(2 ** 21, { handleTypes: 'posix-fd' } as never)
   const pool = (): import('@shoal/driver').MemoryPool => device.createMemoryPool({ handleTypes: 'posix-fd' } as never)
   let keeping = device.createCachingPool()
-  // The same one for a buffer and for the pool that is asked about it.
+  // A buffer and the pool that receives it must match, so both use this pool.
   const caching = (): import('@shoal/driver').CachingPool => {
     if (keeping.disposed) keeping = device.createCachingPool()
     return keeping

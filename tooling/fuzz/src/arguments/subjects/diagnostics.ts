@@ -1,6 +1,6 @@
 import { general, type Subject } from './subject.js'
 
-/** What looks into a process. */
+/** Returns the subject of the functions that inspect a process. */
 export async function diagnosticsSubject(name: 'driver' | 'runtime'): Promise<Subject> {
   const driver = await import('@shoal/driver')
   const runtime = await import('@shoal/runtime')

@@ -13,7 +13,7 @@ async function driverAndDevice() {
   return { driver, device: driver.Device.get(0), peer: driver.Device.get(1) }
 }
 
-/** What every entry is asked with. */
+/** Returns the values that every entry point needs. */
 function common({ device, peer }: Awaited<ReturnType<typeof driverAndDevice>>): {
   readonly values: Makers
   readonly foreignObjects: Makers
@@ -38,7 +38,7 @@ function common({ device, peer }: Awaited<ReturnType<typeof driverAndDevice>>): 
 
 let files = 0
 
-/** A file of memory, as another library would export it. */
+/** Returns the descriptor of a memory file, such as another library would export. */
 export function memoryDescriptor(byteLength: number): number {
   files += 1
   const path = join(tmpdir(), `shoal-fuzz-${process.pid}-${files}`)
@@ -48,7 +48,7 @@ export function memoryDescriptor(byteLength: number): number {
   return descriptor
 }
 
-/** Memory in two and three dimensions, and batches. */
+/** Returns the subject of two- and three-dimensional memory and batches. */
 export async function memorySubject(name: PackageName): Promise<Subject> {
   const parts = await driverAndDevice()
   const { driver, device } = parts
@@ -88,7 +88,7 @@ export async function memorySubject(name: PackageName): Promise<Subject> {
   }
 }
 
-/** Contexts, and parts of a device. */
+/** Returns the subject of contexts and parts of a device. */
 export async function contextSubject(name: PackageName): Promise<Subject> {
   const parts = await driverAndDevice()
   const { device, peer } = parts
@@ -119,7 +119,7 @@ export async function contextSubject(name: PackageName): Promise<Subject> {
   }
 }
 
-/** Memory and semaphores of other libraries. */
+/** Returns the subject of memory and semaphores of other libraries. */
 export async function externalSubject(name: PackageName): Promise<Subject> {
   const parts = await driverAndDevice()
   const { driver, device, peer } = parts
@@ -146,7 +146,7 @@ export async function externalSubject(name: PackageName): Promise<Subject> {
   }
 }
 
-/** Tensors of DLPack. */
+/** Returns the subject of DLPack tensors. */
 export async function dlpackSubject(name: PackageName): Promise<Subject> {
   const parts = await driverAndDevice()
   const { driver, device } = parts
@@ -163,14 +163,14 @@ export async function dlpackSubject(name: PackageName): Promise<Subject> {
   }
 }
 
-/** Memory for threads and processes. */
+/** Returns the subject of memory shared with threads and processes. */
 export async function sharingSubject(name: PackageName): Promise<Subject> {
   const parts = await driverAndDevice()
   const { driver, device } = parts
   const ffi = await import('@shoal/ffi')
   const module = name === 'driver' ? await import('@shoal/driver/sharing') : await import('@shoal/runtime/sharing')
   const { values, foreignObjects } = common(parts)
-  // Nobody is at the other end of these.
+  // No peer answers, so these calls time out at once.
   const soon = () => ({ timeout: 1 })
   return {
     module,

@@ -2,7 +2,7 @@ import { image } from './cuda.js'
 import { memoryDescriptor } from './entries.js'
 import type { Subject } from './subject.js'
 
-/** The graphs of `driver` or of `runtime`, and what they are asked with. */
+/** Returns the subject of the graphs of `driver` or of `runtime`. */
 export async function graphSubject(name: 'driver' | 'runtime', makers: Subject['values']): Promise<Subject> {
   const driver = await import('@shoal/driver')
   const base = name === 'driver' ? await import('@shoal/driver/graph') : await import('@shoal/runtime/graph')
@@ -11,7 +11,7 @@ export async function graphSubject(name: 'driver' | 'runtime', makers: Subject['
   const stream = (): import('@shoal/driver').Stream => device.createStream({ nonBlocking: true })
   const memory = (): import('@shoal/driver').DeviceBuffer<'f32'> => driver.DeviceBuffer.allocate(device, 'f32', 4)
   const fill = (): import('@shoal/driver/graph').NodeDescription => graphs.fillNode(memory(), 1)
-  // One graph with one executable graph: what is asked of either takes nodes of the same.
+  // There is one graph and one executable graph, because the methods of either take nodes of the same graph.
   let graph = graphs.Graph.create(device)
   let exec: import('@shoal/driver/graph').GraphExec
   let nodes: import('@shoal/driver/graph').GraphNode[] = []
@@ -34,7 +34,7 @@ export async function graphSubject(name: 'driver' | 'runtime', makers: Subject['
   const { ExternalSemaphore } = await import('@shoal/driver/external')
   const semaphore = (): unknown =>
     ExternalSemaphore.import(device, { type: 'timeline-fd', handle: memoryDescriptor(8) })
-  // One that the graph has, so that the graph can let go of it.
+  // A user object that the graph retains, so that the graph can release it.
   const userObject = (): unknown => graphs.UserObject.create(() => undefined).retainBy(current(), 2)
   const other = graphs.Graph.create(driver.Device.get(1))
   const elsewhere = other.add(graphs.emptyNode())

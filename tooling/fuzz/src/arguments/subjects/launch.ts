@@ -5,7 +5,7 @@ export async function launchSubject(): Promise<Subject> {
   const launch = await import('@shoal/launch')
   const { formatAddress, RendezvousServer } = await import('@shoal/launch/server')
   const secret = randomUUID()
-  /** One of two ranks, the other of which never answers. */
+  /** Connects one of two ranks. The other rank never answers. */
   const connected = async (): Promise<import('@shoal/launch').Job> => {
     const server = await RendezvousServer.listen({ worldSize: 2, secret: Buffer.from(secret) })
     const address = formatAddress(server.address)
@@ -27,7 +27,7 @@ export async function launchSubject(): Promise<Subject> {
       '#make': () => () => new Uint8Array(4),
     },
     foreignObjects: {},
-    // Ranks that were dropped are not waited for.
+    // The process ends without waiting for ranks that were dropped.
     end: () => setTimeout(() => process.exit(0), 100),
   }
 }

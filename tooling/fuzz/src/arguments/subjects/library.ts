@@ -1,7 +1,7 @@
 import { image } from './cuda.js'
 import { general, type Subject } from './subject.js'
 
-/** Libraries of `driver`, with the linker, or of `runtime`. */
+/** Returns the subject of the libraries and the linker of `driver`, or of the libraries of `runtime`. */
 export async function librarySubject(name: 'driver' | 'runtime'): Promise<Subject> {
   const driver = await import('@shoal/driver')
   const runtime = await import('@shoal/runtime')

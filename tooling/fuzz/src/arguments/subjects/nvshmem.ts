@@ -15,7 +15,7 @@ export async function nvshmemSubject(): Promise<Subject> {
   second.dispose()
   const gone = device.createStream()
   gone.dispose()
-  // Every atomic operation has 64-bit integers.
+  // 64-bit integers work with every atomic operation.
   const atomics = Object.fromEntries(
     Object.getOwnPropertyNames(nvshmem.AtomicOperations.prototype).map((name) => [
       `AtomicOperations.${name}#target`,

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Makers } from './subject.js'
 
-/** A path where no socket is yet. */
+/** Returns a path at which no socket exists. */
 export const socketPath = (): string => join(tmpdir(), `shoal-${randomUUID()}`)
 
-/** What sockets between processes take. */
+/** Returns values for the functions of sockets between processes. */
 export const sharing = (ffi: typeof import('@shoal/ffi')): Makers => ({
   '#libraries': () => [],
   'DescriptorServer.listen#path': () => socketPath(),

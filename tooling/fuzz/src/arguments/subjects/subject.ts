@@ -3,23 +3,26 @@ import type { Callable, Parameter } from '../contract.js'
 type Maker = () => unknown
 export type Makers = { readonly [name: string]: Maker }
 
-/** A package that is asked, and what it is asked with. */
+/** A package under test, with the values that its functions take. */
 export interface Subject {
   readonly module: { readonly [name: string]: unknown }
-  /** Makes an object of an exported class, for one of its methods. */
+  /** Creates an object of an exported class, for a call of the named method. */
   readonly instances: { readonly [className: string]: (method: string) => unknown }
-  /** Right values of parameters: by `FUNCTION#parameter`, `#parameter`, or the type. */
+  /** Right values of parameters. The key is `FUNCTION#parameter`, `#parameter` or the type. */
   readonly values: Makers
-  /** Objects that are right for another package, another copy or another device. */
+  /** Objects that belong to another package, another copy of the package or another device. */
   readonly foreignObjects: Makers
-  /** Called when all was asked. */
+  /** Called after the last question. */
   readonly end?: () => unknown
 }
 
-/** The right value of a parameter. @throws Error for one that no rule knows */
+/**
+ * Returns the right value of a parameter.
+ * @throws Error if no rule knows the parameter
+ */
 export function rightValue(subject: Subject, api: string, parameter: Parameter): unknown {
   const { name, type, kinds } = parameter
-  // Errors name the function that was called.
+  // This parameter is the name of the function that error messages start with.
   if (name === 'api') return api
   const maker = subject.values[`${api}#${name}`] ?? subject.values[`#${name}`] ?? subject.values[type]
   if (maker !== undefined) return maker()
@@ -27,12 +30,12 @@ export function rightValue(subject: Subject, api: string, parameter: Parameter):
   throw new Error(`no right value is known for ${api}#${name}: ${type}`)
 }
 
-/** As users write it. */
+/** Returns the name of a function as users write it. */
 export function apiOf({ place, owner, name }: Callable): string {
   return place === 'export' ? name : place === 'new' ? `new ${owner}` : `${owner}.${name}`
 }
 
-/** What a parameter of this name takes in every package. */
+/** Right values by parameter name, for every package. */
 export const general: Makers = {
   'defineArray#count': () => 2,
   'defineTuple#types': () => ['f32', 'u8'],

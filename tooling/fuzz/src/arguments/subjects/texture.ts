@@ -1,7 +1,7 @@
 import { memoryDescriptor } from './entries.js'
 import type { Subject } from './subject.js'
 
-/** The arrays, textures, surfaces and tensor maps of `driver` or of `runtime`, and what they are asked with. */
+/** Returns the subject of the arrays, textures, surfaces and tensor maps of `driver` or of `runtime`. */
 export async function textureSubject(name: 'driver' | 'runtime', makers: Subject['values']): Promise<Subject> {
   const driver = await import('@shoal/driver')
   const base = name === 'driver' ? await import('@shoal/driver/texture') : await import('@shoal/runtime/texture')
