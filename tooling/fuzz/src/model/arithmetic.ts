@@ -1,6 +1,6 @@
 import { arrays, type Expected, type ModelType } from './memory.js'
 
-/** The types whose reductions the model can foretell whatever bits memory holds: no rounding, no NaN. */
+/** Types whose reductions the model can predict for any bits in memory, because they neither round nor have a NaN. */
 export const integers: readonly ModelType[] = ['i8', 'u8', 'i32', 'u32', 'i64']
 
 type Combine = (a: bigint, b: bigint) => bigint
@@ -14,7 +14,7 @@ const combinations: Readonly<Record<string, Combine>> = {
   xor: (a, b) => a ^ b,
 }
 
-/** What a reduction leaves; an element is defined where all that go into it are. */
+/** Returns the result of a reduction. An element of the result is defined if all its operands are. */
 export function reduced(dtype: ModelType, op: string, parts: readonly Expected[]): Expected {
   const combine = combinations[op] as Combine
   const first = parts[0] as Expected
@@ -24,7 +24,8 @@ export function reduced(dtype: ModelType, op: string, parts: readonly Expected[]
     const elements = elementsOf(dtype, part.bytes)
     for (let index = 0; index < total.length; index += 1) {
       const value = combine(BigInt(total[index] as number), BigInt(elements[index] as number))
-      // A number holds no product of two large 32-bit integers, and of narrow ones only the low bits count.
+      // A JavaScript number cannot hold the product of two large 32-bit integers. For narrow types, only the low bits
+      // matter.
       total[index] = (dtype === 'i64' ? value : Number(BigInt.asIntN(32, value))) as never
     }
     for (let index = 0; index < result.defined.length; index += 1)
@@ -34,13 +35,13 @@ export function reduced(dtype: ModelType, op: string, parts: readonly Expected[]
   return result
 }
 
-/** The elements that bytes are; the bytes must begin where the array of them may. */
+/** Returns the bytes as elements. `bytes` must be aligned for the element type. */
 export function elementsOf(dtype: ModelType, bytes: Uint8Array): InstanceType<(typeof arrays)[ModelType]> {
   const { BYTES_PER_ELEMENT: size } = arrays[dtype]
   return new arrays[dtype](bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / size)
 }
 
-/** An element of which one byte is not defined is not defined at all. */
+/** Marks an element as undefined if any of its bytes is undefined. */
 export function spread(defined: Uint8Array, size: number): void {
   for (let start = 0; start < defined.length; start += size) {
     const all = defined.subarray(start, start + size)

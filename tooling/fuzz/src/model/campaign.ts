@@ -1,22 +1,23 @@
-/** The campaign: sequences from a seed on, in slices, until there were enough steps or one went wrong. */
+/** The campaign: runs sequences in slices, from a seed on, until it has made enough steps or a sequence fails. */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { type Sanitizer, sanitizedLaunch, sanitizers } from './sanitize.js'
 import { shrink } from './shrink.js'
 import { type Failure, type Launch, type Outcome, runSlice, type SliceOptions } from './slice.js'
 
-/** Steps of a sequence. */
+/** Number of steps in a sequence. */
 export const sequenceSteps = 150
 /**
- * Sequences that one process makes: enough that what one leaves behind can harm the next. One with a sanitizer starts
- * slowly.
+ * Number of sequences in one process. There must be enough of them that one sequence can harm a later one. With a
+ * sanitizer there are more, because the process starts slowly.
  */
 const sliceSequences = { plain: 40, sanitized: 200 }
 /**
- * PEs of the slices, in turn. One PE may do what would confuse others: give calls up, use its memory by CUDA as well.
+ * Number of PEs of successive slices. A single PE may make calls that would confuse other PEs: abort calls, or use
+ * symmetric memory through CUDA.
  */
 const sliceSizes = [1, 1, 2, 1, 1, 3]
-/** Which of them have workers. */
+/** Indices in `sliceSizes` of the slices that have workers. */
 const withWorkers = [1, 2]
 const mostShrinkRuns = 40
 
@@ -47,7 +48,7 @@ export interface CampaignResult {
   readonly failure: Failure | undefined
 }
 
-/** What the command line asks for; a text that says what is wrong with it. */
+/** Parses the command line. Returns an error message if an option is wrong. */
 export function readOptions(values: readonly string[]): Omit<CampaignOptions, 'say'> | string {
   const { values: given } = parseArgs({
     args: [...values],
@@ -101,7 +102,7 @@ export async function runCampaign(options: CampaignOptions): Promise<CampaignRes
   return { steps: made, failure: undefined }
 }
 
-/** Says what went wrong and how to have it again, with as few steps as were found. */
+/** Reports a failure and the command that repeats it, with the fewest steps that still fail. */
 async function explain(
   failure: Failure,
   { firstSeed, pes, workers }: SliceOptions,

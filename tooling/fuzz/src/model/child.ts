@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** A process of a slice: sequences by seed, one after the other. It tells its parent which one it is at. */
+/** A process of a slice. It runs sequences one after the other and reports each seed to its parent. */
 import { readdirSync, readlinkSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Session, UniqueId } from '@shoal/nvshmem'
@@ -7,7 +7,7 @@ import { runSequence, SequenceFailure } from './sequence.js'
 import type { Report, Slice } from './slice.js'
 import { RandomWorkers } from './workers.js'
 
-/** The status with which Node ends a process that awaits what nothing can settle any more. */
+/** Exit status of Node when it awaits a promise that can no longer settle. */
 const unsettled = 13
 const slice = JSON.parse(process.env['SHOAL_FUZZ_SLICE'] ?? '') as Slice
 const session = await Session.init({
@@ -22,8 +22,8 @@ const workers = slice.workers
 let current = { seed: slice.firstSeed, step: 0 }
 let operation = ''
 process.on('exit', () => {
-  // Nothing is left that could end what is awaited: the parent gets no report of it. Node sets the status in a handler
-  // of its own, before this.
+  // Nothing can settle the awaited promise any more, and no report reaches the parent. Node sets this status in an exit
+  // handler that runs earlier.
   if (process.exitCode === unsettled)
     console.error(`seed ${current.seed}, step ${current.step}: ${operation} never settled`)
 })
@@ -31,25 +31,25 @@ process.on('uncaughtException', (error) => {
   fail({ kind: 'failure', ...current, text: `nobody caught ${error?.stack ?? String(error)}`, log: [] })
 })
 
-/** What a slice may leave open: some, since streams and workers come and go. */
+/** Descriptors that a slice may leave open. There are always some, because streams and workers come and go. */
 const mostDescriptors = 150
 /**
- * Memory that a worker had mapped when it was terminated stays, since other threads may know it, with a descriptor of
- * the software device each. Its sockets and handles must not.
+ * Descriptors that each terminated worker may leave open: one of the software device for each memory that the worker
+ * had mapped. That memory stays, because other threads may use it. Sockets and handles of the worker must be closed.
  */
 const mostOfWorker = 10
 const openDescriptors = (): number => descriptors().length
 
 /**
- * What they lead to. Of a worker that is terminated while it loads, Node leaves open each source that it was reading:
- * 15 were seen.
+ * Returns the targets of all open descriptors except source files. If a worker is terminated while it loads, Node
+ * leaves the sources that the worker was reading open; 15 of them were seen.
  */
 function descriptors(): string[] {
   const links = readdirSync('/proc/self/fd').map((name) => existingLink(`/proc/self/fd/${name}`))
   return links.filter((link) => !/\.[cm]?js$/.test(link))
 }
 
-/** What they are, such as `12 socket`. */
+/** Returns the number of open descriptors of each kind, such as `12 socket`. */
 function kindsOfDescriptors(): string {
   const kinds = new Map<string, number>()
   for (const link of descriptors()) {
@@ -68,7 +68,10 @@ function existingLink(path: string): string {
 }
 let atFirst: number | undefined
 
-/** What was dropped is closed by the collector: it must not add up. Gives how many there are too many. */
+/**
+ * Returns the number of open descriptors above the limit. The garbage collector closes dropped objects, so their
+ * descriptors must not accumulate.
+ */
 async function descriptorsLeft(): Promise<number> {
   atFirst ??= openDescriptors()
   const most = atFirst + mostDescriptors + mostOfWorker * (workers?.terminated ?? 0)

@@ -1,10 +1,11 @@
 /**
- * Who comes before whom. Each queue of work (a stream, the thread of an NVSHMEM session) counts what it was given, and
- * knows how far others were when its next piece of work begins: vector clocks. The host has one as well.
+ * Vector clock: decides which work comes before which. Each queue of work (a stream, or the thread of an NVSHMEM
+ * session) counts its own work, and records how much work of the other queues ends before its next work begins. The
+ * host has a clock too.
  */
 export type Clock = number[]
 
-/** What is done in order: a stream, or the thread of a session. */
+/** A sequence of work that runs in order: a stream, or the thread of a session. */
 export interface Queue {
   readonly id: number
   readonly clock: Clock
@@ -12,7 +13,7 @@ export interface Queue {
   readonly device: number
 }
 
-/** A use of memory: which piece of work of which queue. */
+/** A use of memory: the queue, and the number of the work in that queue. */
 export interface Use {
   readonly queue: Queue
   readonly count: number
@@ -29,8 +30,8 @@ export class Clocks {
   }
 
   /**
-   * The next piece of work of a queue. The legacy default stream waits for the blocking ones of its device, and they
-   * for it.
+   * Adds the next work to a queue. The legacy default stream waits for the blocking streams of its device, and they
+   * wait for it.
    */
   issue(queue: Queue): Use {
     join(queue.clock, this.host)
@@ -43,7 +44,7 @@ export class Clocks {
     return { queue, count }
   }
 
-  /** Whether the next piece of work of `queue`, or of the host, begins after that use has ended. */
+  /** Returns true if `use` ends before the next work of `queue`, or of the host, begins. */
   isBefore(use: Use, queue: Queue | undefined): boolean {
     const knows = (clock: Clock): boolean => (clock[use.queue.id] ?? 0) >= use.count
     if (knows(this.host)) return true
@@ -56,7 +57,7 @@ export class Clocks {
     )
   }
 
-  /** The host has seen the end of all that the queue was given. */
+  /** Records that the host has waited for all work of the queue. */
   seen(queue: Queue): void {
     join(this.host, queue.clock)
   }

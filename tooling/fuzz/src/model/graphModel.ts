@@ -1,30 +1,30 @@
 /**
- * What the model knows of graphs: pieces of work with what they use and leave, in an order that keeps what collides
- * apart.
+ * The model of graphs: the work of each graph with the memory that it uses and changes, in an order that keeps
+ * conflicting work apart.
  */
 import type { Graph, GraphExec, GraphNode, NodeDescription } from '@shoal/driver/graph'
 import { DisposedError } from '@shoal/types'
 import type { Block } from './memory.js'
 import type { StreamModel, World } from './world.js'
 
-/** What a piece of work needs at a launch, and whether that is still there. */
+/** An object that work needs at a launch. */
 export type Need = { readonly disposed: boolean }
 
-/** A piece of work of a graph. */
+/** One piece of work of a graph. */
 export interface Step {
   readonly told: string
   readonly uses: readonly { readonly block: Block; readonly write: boolean }[]
   readonly needs: readonly Need[]
-  /** What it leaves, once it has run on the stream. */
+  /** Applies the result of the work to the model, as if it had run on the stream. */
   apply(stream: StreamModel): void
-  /** Its node, where it was added by hand. */
+  /** The node, if the work was added by hand. */
   readonly node?: GraphNode
-  /** A description of the same kind with other operands, and what comes of it. */
+  /** Returns a description of the same kind with other operands, and its model. */
   readonly again?: (node: GraphNode) => Changed | undefined
   readonly canBeDisabled?: boolean
 }
 
-/** What a node is to do from now on. */
+/** New content of a node. */
 export interface Changed {
   readonly description: NodeDescription
   readonly step: Step
@@ -34,19 +34,22 @@ export interface GraphModel {
   readonly name: string
   readonly graph: Graph
   readonly device: number
-  /** In an order in which they may run. */
+  /** Work in an order in which it may run. */
   steps: Step[]
-  /** All that any node of it was ever given. */
+  /** All objects that any node of the graph ever used. */
   readonly needs: Set<Need>
-  /** Whether it has nodes of memory, also in a graph that was moved there: it has one executable graph at a time. */
+  /**
+   * True if the graph has memory nodes, also in a child graph that was moved into it. Such a graph has at most one
+   * executable graph at a time.
+   */
   hasMemory: boolean
-  /** Whether it is a part of another one, and no longer one by itself. */
+  /** True if the graph was moved into another graph. It can no longer be used alone. */
   isMoved?: boolean
-  /** Whether it was captured from calls of other libraries, such as NCCL. */
+  /** True if the graph was captured from calls of other libraries, such as NCCL. */
   readonly isOpaque: boolean
   /**
-   * Whether it has conditional nodes: such a graph cannot be cloned, or be part of another, and has one executable
-   * graph at a time.
+   * True if the graph has conditional nodes. Such a graph cannot be cloned or become part of another graph, and has at
+   * most one executable graph at a time.
    */
   readonly hasConditional: boolean
 }
@@ -101,7 +104,7 @@ export function isAnyGone(needs: ReadonlySet<Need>): boolean {
   return [...needs].some(({ disposed }) => disposed)
 }
 
-/** Launches it; refused where something that it needs is gone. */
+/** Launches an executable graph. If an object that it needs is disposed, the launch must be refused. */
 export async function launchExec(
   world: World,
   { exec, steps, needs, name }: ExecModel,

@@ -1,7 +1,7 @@
 import type { DeviceBuffer } from '@shoal/driver'
 import type { Use } from './clock.js'
 
-/** The types of elements that the model knows, with the arrays that hold them. */
+/** The element types of the model, with the typed array for each. */
 export const arrays = {
   i8: Int8Array,
   u8: Uint8Array,
@@ -16,10 +16,10 @@ export type ModelType = keyof typeof arrays
 export const modelTypes = Object.keys(arrays) as ModelType[]
 export type ModelArray = InstanceType<(typeof arrays)[ModelType]>
 
-/** What memory should hold, and who used it last. */
+/** Expected content of memory, and its last uses. */
 export class Block {
   readonly bytes: Uint8Array
-  /** Which bytes have a defined value: 1 where they do. */
+  /** 1 for each byte that has a defined value. */
   readonly defined: Uint8Array
   lastWrite: Use | undefined
   reads: Use[] = []
@@ -34,7 +34,7 @@ export class Block {
     this.defined.fill(1, offset, offset + bytes.length)
   }
 
-  /** Of a copy of memory some of which may have no defined value. */
+  /** Records a copy from memory that may have undefined bytes. */
   copy(offset: number, from: Expected): void {
     this.bytes.set(from.bytes, offset)
     this.defined.set(from.defined, offset)
@@ -49,13 +49,13 @@ export class Block {
   }
 }
 
-/** Contents as they should be. */
+/** Expected content. */
 export interface Expected {
   readonly bytes: Uint8Array
   readonly defined: Uint8Array
 }
 
-/** The first byte that is not as it should be. */
+/** Describes the first byte that differs from the expected content. */
 export function firstDifference(found: Uint8Array, { bytes, defined }: Expected): string | undefined {
   if (found.length !== bytes.length) return `${found.length} bytes where ${bytes.length} were expected`
   for (let index = 0; index < found.length; index += 1) {
@@ -70,19 +70,19 @@ export function bytesOf(array: ArrayBufferView): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
 }
 
-/** What has memory and is disposed of. */
+/** An object that owns memory and can be disposed of. */
 export interface Root {
   readonly name: string
   readonly device: number
   block: Block
   disposed: boolean
-  /** Ends it; the model has seen to it that nobody uses it any more. */
+  /** Disposes of the object. The model has made sure that nothing uses the memory any more. */
   dispose(): void | Promise<void>
-  /** The object itself, for what can be done with it after its end. */
+  /** The object itself, for calls that are made after its disposal. */
   readonly object: object
 }
 
-/** Elements on a device: what all operations on memory work with. */
+/** Elements on a device: the operand of all operations on memory. */
 export interface Memory {
   readonly name: string
   readonly root: Root

@@ -1,13 +1,13 @@
 import type { World } from './world.js'
 
-/** One thing that can be done. It picks its operands by `world.random` alone, so that a seed repeats it. */
+/** One action of a sequence. It picks its operands with `world.random` only, so that a seed repeats it. */
 export interface Operation {
   readonly name: string
-  /** How often it is chosen, against the others. */
+  /** How often the operation is chosen, relative to the other operations. */
   readonly weight: number
-  /** Says in a few words what it did; `undefined` when there was nothing to do it with. */
+  /** Runs the operation and returns a short description. Returns `undefined` if it found no operands. */
   run(world: World): string | undefined | Promise<string | undefined>
 }
 
-/** Something is not as the model says. */
+/** A result that differs from the model. */
 export class Mismatch extends Error {}

@@ -14,7 +14,7 @@ import {
 } from '@shoal/driver'
 import { Mismatch } from './operation.js'
 
-/** What another process or thread is asked to open. */
+/** A request to another process or thread. */
 export type Question =
   | { readonly kind: 'memory'; readonly device: number; readonly handle: IpcMemoryHandle; readonly value: number }
   | { readonly kind: 'event'; readonly device: number; readonly handle: IpcEventHandle }
@@ -25,13 +25,16 @@ export type Question =
       readonly pointer: PoolPointer
       readonly value: number
     }
-  /** What `share` gives next. */
+  /** A request for the memory that `share` sends next. */
   | { readonly kind: 'shared'; readonly value: number; readonly timeout: number }
 
-/** What it found, or what went wrong. */
+/** The content that the other side found, or its error. */
 export type Answer = { readonly found: string } | { readonly error: string }
 
-/** The one other process, or thread, that this one shares memory with; it ends with it. */
+/**
+ * The other process or thread with which this process shares memory. There is one of each kind. It ends with this
+ * process.
+ */
 export class Peer {
   static readonly #peers = new Map<'process' | 'thread', Peer>()
   readonly channel: ChildProcess | Worker
@@ -43,7 +46,7 @@ export class Peer {
     const program = new URL('peerProgram.js', import.meta.url)
     this.#kind = kind
     this.channel = kind === 'thread' ? new Worker(program) : fork(program, [], { execArgv: [] })
-    // It keeps nobody waiting.
+    // The peer must not keep this process running.
     this.channel.unref()
     this.#hold('unref')
   }
@@ -61,7 +64,7 @@ export class Peer {
     else this.channel.channel?.[how]()
   }
 
-  /** It is asked one thing at a time. */
+  /** Sends a question and waits for the answer. Only one question may be open at a time. */
   async ask(question: Question): Promise<string> {
     const { channel } = this
     const ended = new AbortController()
@@ -75,7 +78,7 @@ export class Peer {
         const [answer] = (await once(channel, 'message', { signal: ended.signal })) as [
           Answer | { readonly shoal: string },
         ]
-        // What share() and receive() say to each other.
+        // Messages between share() and receive().
         if ('shoal' in answer) continue
         if ('error' in answer) throw new Mismatch(`another ${this.#kind}: ${answer.error}`)
         return answer.found
@@ -86,7 +89,7 @@ export class Peer {
     }
   }
 
-  /** Ends it, whatever it is doing. */
+  /** Ends the peer, even if it is busy. */
   async end(): Promise<void> {
     Peer.#peers.delete(this.#kind)
     this.#socket?.dispose()
@@ -99,7 +102,7 @@ export class Peer {
     await gone
   }
 
-  /** The same with a pool, whose handle goes over a socket. */
+  /** Sends a question about a pool, and the handle of the pool over a socket. */
   async askOfPool(
     question: Omit<Question & { kind: 'pool' }, 'path'>,
     handle: DescriptorHandle<'pool'>,

@@ -1,6 +1,6 @@
 /**
- * Another process or thread: it opens memory, events and pools of its parent, reads and writes what it finds, and
- * closes it again.
+ * Another process or thread. It opens memory, events and pools of its parent, reads and writes them, and closes them
+ * again.
  */
 import { parentPort } from 'node:worker_threads'
 import { DescriptorSocket, Device, IpcMemory, MemoryPool, openIpcEvent, receiveHandle } from '@shoal/driver'
@@ -11,7 +11,7 @@ import type { Answer, Question } from './peer.js'
 const devices = Device.all()
 let socket: DescriptorSocket | undefined
 
-/** Puts a byte on each of the first elements, after it has looked what was there. */
+/** Fills the buffer with a byte value, and returns the elements that it held before, in base64. */
 function exchange(buffer: import('@shoal/driver').DeviceBuffer, value: number): string {
   const found = buffer.toArraySync() as ArrayBufferView
   buffer.reinterpret('u8').fillSync(value)
@@ -57,7 +57,7 @@ const say = (told: Answer): void => {
 }
 
 ;(parentPort ?? process).on('message', (question: Question | { readonly shoal: string }) => {
-  // What share() and receive() say to each other.
+  // Messages between share() and receive().
   if ('shoal' in question) return
   answer(question).then(
     (found) => say({ found }),

@@ -1,4 +1,4 @@
-/** The addon and the software device with sanitizers, and how Node runs with them. */
+/** Builds the addon and the software device with sanitizers, and runs Node with them. */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -17,7 +17,10 @@ export const sanitizerFlags: Readonly<Record<Sanitizer, string>> = {
   thread: '-fsanitize=thread',
 }
 
-/** Builds what has changed. @returns how processes are started that use it. */
+/**
+ * Builds the parts that have changed.
+ * @returns how to start processes that use them
+ */
 export function sanitizedLaunch(kind: Sanitizer, say: (line: string) => void): Launch {
   const folder = join(packageFolder, 'build', kind)
   const compiler = process.env['CXX'] ?? 'g++'
@@ -41,13 +44,14 @@ export function sanitizedLaunch(kind: Sanitizer, say: (line: string) => void): L
       LD_PRELOAD: library,
       SHOAL_FFI_ADDON: join(addon, 'shoal_ffi.node'),
       SHOAL_SIM_FOLDER: simulator,
-      // Node frees little of what it has when it ends. Freed memory is remembered long enough at 64 MB.
+      // Node frees only part of its memory at its end, so leaks are not reported. A quarantine of 64 MB keeps freed
+      // memory long enough.
       ASAN_OPTIONS: 'detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64',
       UBSAN_OPTIONS: 'print_stacktrace=1',
-      // Node and V8 were built without it, so that it does not see how they synchronize.
+      // Node and V8 were built without the sanitizer, so it does not see how they synchronize.
       TSAN_OPTIONS: `ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1:suppressions=${suppressions}`,
     },
-    // The layout of addresses that ThreadSanitizer counts on.
+    // `setarch -R` switches off address randomization, because ThreadSanitizer needs a fixed layout of addresses.
     prefix: kind === 'thread' ? ['setarch', '-R'] : [],
   }
 }

@@ -1,4 +1,4 @@
-/** One sequence: operations chosen by a seed until there were enough, then the end of everything. */
+/** One sequence: the seed chooses operations until there are enough. Then all objects are disposed of. */
 import { Random } from '@shoal/conformance'
 import type { Session } from '@shoal/nvshmem'
 import { Mismatch, type Operation } from './operation.js'
@@ -37,21 +37,21 @@ export const operations: readonly Operation[] = [
   ...disposing,
 ]
 
-/** Which operations of a sequence are made. */
+/** Options of a sequence. */
 export interface SequenceOptions {
   readonly seed: number
   readonly steps: number
-  /** Only these; the others are left out. Default: all. */
+  /** Steps to make. The others are skipped. Default: all. */
   readonly only?: ReadonlySet<number> | undefined
-  /** Called before each. */
+  /** Called before each step. */
   readonly onStep?: ((step: number, name: string) => void) | undefined
-  /** NVSHMEM, where this process has it. */
+  /** The NVSHMEM session, if this process has one. */
   readonly session?: Session | undefined
-  /** Who else works with the devices, where somebody does. */
+  /** Other threads that use the devices at the same time. */
   readonly beside?: 'the main thread' | 'workers' | undefined
 }
 
-/** A sequence that went wrong. */
+/** The failure of a sequence. */
 export class SequenceFailure extends Error {
   readonly seed: number
   readonly step: number
@@ -69,7 +69,7 @@ export class SequenceFailure extends Error {
 /** @throws SequenceFailure */
 export async function runSequence({ seed, steps, only, onStep, session, beside }: SequenceOptions): Promise<void> {
   const world = new World(seed, session, beside !== undefined)
-  // A rank of NCCL that is terminated would leave the others waiting.
+  // If a worker is terminated with an NCCL rank, the other ranks would wait forever.
   const apart = [...nccl, ...ncclRepeated, ...sharing, ...sharedMemory, ...imports, ...otherProcess]
   const own = beside === 'the main thread' ? [] : apart
   const chosen = [...operations, ...own, ...(session === undefined ? [] : [...nvshmem, ...nvshmemGraphs])]
@@ -79,7 +79,7 @@ export async function runSequence({ seed, steps, only, onStep, session, beside }
   try {
     for (; step < steps; step += 1) {
       if (only !== undefined && !only.has(step)) continue
-      // Numbers of their own for each step: leaving one out does not change the choices of the others.
+      // Each step has its own random numbers, so a skipped step does not change the choices of the others.
       const number = Math.imul(seed, 0x9e3779b1) ^ Math.imul(step + 1, 0x85ebca6b)
       world.random = new Random(number)
       world.aside = new Random(~number)

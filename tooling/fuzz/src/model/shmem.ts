@@ -1,6 +1,6 @@
 /**
- * What the model knows of NVSHMEM. All PEs go through the same sequence, each in its own process, and each knows what
- * the memory of all of them should hold; what one PE alone does, the others note.
+ * The model of NVSHMEM. All PEs run the same sequence, each in its own process. Each PE knows the expected memory of
+ * all PEs, because it records what the other PEs do.
  */
 import { DeviceBuffer } from '@shoal/driver'
 import type { Session, SymmetricBuffer, Team } from '@shoal/nvshmem'
@@ -15,22 +15,24 @@ export interface Symmetric {
   readonly buffer: SymmetricBuffer<ModelType>
   readonly dtype: ModelType
   readonly length: number
-  /** What the memory of each PE should hold. */
+  /** Expected memory of each PE. */
   readonly blocks: readonly Block[]
-  /** The same memory for CUDA: only where there is one PE, since no other one can collide with it. */
+  /**
+   * The same memory for CUDA. It exists only with a single PE, because the work of another PE could conflict with it.
+   */
   readonly memory: Memory | undefined
 }
 
 export interface TeamModel {
   readonly name: string
-  /** Undefined where this PE is not in it. */
+  /** Undefined if this PE is not in the team. */
   readonly team: Team | undefined
-  /** Its PEs, by their number in the world. */
+  /** The PEs of the team, numbered as in the world. */
   readonly members: readonly number[]
   disposed: boolean
 }
 
-/** Memory that a call uses: whose, by which PE. */
+/** Memory that a call uses, and the PE that makes the call. */
 export interface Access {
   readonly block: Block
   readonly caller: number
@@ -45,7 +47,7 @@ export class Shmem {
   readonly symmetric: Symmetric[] = []
   readonly teams: TeamModel[]
   readonly #world: World
-  /** What PEs have done with memory since they all last met. */
+  /** Accesses of all PEs since their last barrier. */
   #accesses: Access[] = []
 
   constructor(world: World) {
@@ -92,7 +94,7 @@ export class Shmem {
         device: buffer.deviceOrdinal,
         object: buffer,
         async dispose() {
-          // NVSHMEM's free knows nothing of streams.
+          // NVSHMEM does not wait for streams when it frees memory.
           await world.order(undefined, [{ block: blocks[0] as Block, write: true }])
           await buffer.dispose()
         },
@@ -111,7 +113,7 @@ export class Shmem {
     return symmetric
   }
 
-  /** Sees to it that the next call collides with nothing: neither with streams of this process nor with other PEs. */
+  /** Makes sure that the next call conflicts with no stream of this process and with no other PE. */
   async prepare(accesses: readonly Access[], local: readonly { block: Block; write: boolean }[] = []): Promise<void> {
     const own = this.peCount === 1 ? [...accesses, ...local] : local
     await this.#world.order(this.queue, own)
@@ -122,18 +124,18 @@ export class Shmem {
     this.#accesses.push(...accesses)
   }
 
-  /** All PEs meet, in their turn. */
+  /** Queues a barrier of all PEs. */
   meet(): void {
     this.#world.later('barrierAll()', this.session.barrierAll(), () => {})
     this.#accesses = []
   }
 
-  /** Notes what the thread of the session does next. */
+  /** Records the next work of the session's thread. */
   use(accesses: readonly Access[], local: readonly { block: Block; write: boolean }[] = []): void {
     this.#world.use(this.queue, this.peCount === 1 ? [...accesses, ...local] : local)
   }
 
-  /** The same for work that the session queues on a stream: the stream has done it when the promise settles. */
+  /** Records work that the session queues on a stream. */
   async onStream(
     stream: StreamModel,
     call: () => Promise<unknown>,
@@ -146,7 +148,7 @@ export class Shmem {
     await this.#world.order(stream.queue, own)
     await call()
     this.#world.use(stream.queue, own)
-    // Other PEs learn of it by calls of the session, which know nothing of streams.
+    // Other PEs are ordered by calls of the session, which do not wait for streams.
     if (this.peCount > 1) {
       await stream.stream.synchronize()
       this.#world.clocks.seen(stream.queue)
@@ -154,21 +156,21 @@ export class Shmem {
   }
 
   /**
-   * Makes a call that waits, or at times its twin that blocks: that needs a session with nothing else under way. What
-   * is given holds the promise, so that whoever awaits the call does not await its end.
+   * Makes an asynchronous call, or sometimes its blocking variant, which needs an idle session. The result wraps the
+   * promise in an object, so that awaiting this method does not await the end of the call.
    */
   async call<T = unknown>(object: object, name: string, ...args: unknown[]): Promise<{ readonly ended: Promise<T> }> {
     const methods = object as Readonly<Record<string, (...args: unknown[]) => T | Promise<T>>>
     const blocks = this.#world.aside.integer(0, 3) === 0
     if (!blocks) return { ended: Promise.resolve((methods[name] as () => T).apply(object, args as [])) }
     await this.idle()
-    // What it throws is what the promise would have rejected with.
+    // The blocking variant throws the error with which the promise would reject.
     const ended = new Promise<T>((resolve) => resolve((methods[`${name}Sync`] as () => T).apply(object, args as [])))
     ended.catch(() => undefined)
     return { ended }
   }
 
-  /** Waits until the session has done all its calls. */
+  /** Waits until the session has finished all its calls. */
   async idle(): Promise<void> {
     await this.session.quiet()
     this.#world.clocks.seen(this.queue)
@@ -185,18 +187,18 @@ export function shmemOf(world: World): Shmem {
   return found
 }
 
-/** What the block of a PE is to hold. */
+/** Returns the expected content of the block of a PE. */
 export const whole = ({ blocks }: Symmetric, pe: number): Expected => {
   const block = blocks[pe] as Block
   return block.expected(0, block.bytes.length)
 }
 
-/** Accesses of some PEs to their own memory. */
+/** Returns an access of each given PE to its own memory. */
 export function own(symmetric: Symmetric, members: readonly number[], write: boolean): Access[] {
   return members.map((caller) => ({ block: symmetric.blocks[caller] as Block, caller, write }))
 }
 
-/** A stream of the session's device. */
+/** Returns a stream of the session's device. */
 export function sessionStream(world: World, shmem: Shmem): StreamModel {
   return world.one(world.liveStreams(shmem.session.deviceOrdinal))
 }

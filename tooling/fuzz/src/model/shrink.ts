@@ -1,4 +1,4 @@
-/** The fewest steps of a sequence that still go wrong, found by leaving parts of it out. */
+/** Removes parts of a failing sequence and returns the fewest steps found that still fail. */
 export async function shrink(
   steps: readonly number[],
   fails: (steps: readonly number[]) => Promise<boolean>,

@@ -1,26 +1,26 @@
-/** Sequences in processes of their own, as many as there are PEs: what crashes or hangs takes nothing else with it. */
+/** Runs sequences in separate processes, one for each PE, so that a crash or hang affects nothing else. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { useSoftwareDevice } from '@shoal/ffi'
 import { UniqueId } from '@shoal/nvshmem'
 
-/** What a process is to do. */
+/** Task of a process. */
 export interface Slice {
   readonly firstSeed: number
   readonly sequences: number
-  /** Of each sequence. */
+  /** Steps of each sequence. */
   readonly steps: number
   readonly pes: number
-  /** Whether workers come and go beside the sequences. */
+  /** True if workers come and go during the sequences. */
   readonly workers: boolean
   readonly pe: number
   /** The id of the NVSHMEM job, in base64. */
   readonly id: string
-  /** The steps that are made, of a sequence that is replayed in part. Default: all. */
+  /** Steps to make, if only a part of a sequence is repeated. Default: all. */
   readonly only?: readonly number[] | undefined
 }
 
-/** What a process tells. */
+/** A message of a process. */
 export type Report =
   | { readonly kind: 'began'; readonly seed: number }
   | { readonly kind: 'ended'; readonly seed: number; readonly steps: number }
@@ -28,17 +28,17 @@ export type Report =
 
 export interface Failure {
   readonly seed: number
-  /** Undefined where the process ended without a word. */
+  /** Undefined if the process ended without a report. */
   readonly step: number | undefined
   readonly text: string
-  /** What was done before. */
+  /** The steps before the failure. */
   readonly log: readonly string[]
 }
 
-/** How processes are started. */
+/** How to start processes. */
 export interface Launch {
   readonly environment: Readonly<Record<string, string>>
-  /** What the command line begins with, before Node. */
+  /** Start of the command line, before Node. */
   readonly prefix: readonly string[]
   readonly signal?: AbortSignal | undefined
 }
@@ -46,12 +46,12 @@ export interface Launch {
 export type SliceOptions = Omit<Slice, 'pe' | 'id'>
 
 export interface Outcome {
-  /** Made by all processes together. */
+  /** Number of steps that all processes have made together. */
   readonly steps: number
   readonly failure: Failure | undefined
 }
 
-/** A process that says nothing for so long hangs, however slow the machine may be. */
+/** Milliseconds. A process that sends no message for this time hangs, even on a slow machine. */
 const hangAfter = 300_000
 
 export async function runSlice(options: SliceOptions, launch: Launch): Promise<Outcome> {
@@ -62,7 +62,7 @@ export async function runSlice(options: SliceOptions, launch: Launch): Promise<O
   const processes: ChildProcess[] = []
   const found = (what: Failure): void => {
     failure ??= what
-    // The other PEs wait for this one.
+    // The other PEs would wait for this PE.
     for (const other of processes) other.kill('SIGKILL')
   }
   const ends: Promise<void>[] = []
@@ -87,7 +87,7 @@ function start(slice: Slice, { environment, prefix }: Launch): ChildProcess {
   return spawn(command, rest, { env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
 }
 
-/** Settles when the process has ended. */
+/** Resolves when the process has ended. */
 async function watch(
   child: ChildProcess,
   firstSeed: number,
@@ -107,7 +107,7 @@ async function watch(
   }
   alive()
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    // A report of a sanitizer begins with what matters.
+    // The important part of a sanitizer's report is its start.
     if (words.length < 20_000) words += text
   })
   child.on('message', (report: Report) => {

@@ -1,4 +1,4 @@
-/** A thread that makes sequences of its own beside those of the main thread, until it is terminated. */
+/** A thread that runs its own sequences while the main thread runs others, until it is terminated. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { runSequence, SequenceFailure } from './sequence.js'
 

@@ -1,13 +1,13 @@
 import { Worker } from 'node:worker_threads'
 import { Random } from '@shoal/conformance'
 
-/** Workers that come and are terminated at random, counted in steps of the main thread. */
+/** Starts and terminates workers at random steps of the main thread. */
 export class RandomWorkers {
   readonly #random: Random
   readonly #onFailure: (text: string) => void
   readonly #terminations: Promise<unknown>[] = []
   #worker: Worker | undefined
-  /** Steps until the next one comes, or goes. */
+  /** Steps until the next worker starts or the current one is terminated. */
   #left = 20
 
   constructor(seed: number, onFailure: (text: string) => void) {
@@ -15,7 +15,7 @@ export class RandomWorkers {
     this.#onFailure = onFailure
   }
 
-  /** How many were terminated. */
+  /** Number of terminated workers. */
   get terminated(): number {
     return this.#terminations.length
   }
@@ -28,7 +28,7 @@ export class RandomWorkers {
       worker.on('message', this.#onFailure)
       worker.on('error', (error) => this.#onFailure(`a worker ended with ${error.stack ?? error.message}`))
       this.#worker = worker
-      // Some are gone before they have begun.
+      // Some workers end before they have started.
       this.#left = this.#random.integer(0, 3) === 0 ? this.#random.integer(1, 50) : this.#random.integer(300, 3000)
     } else {
       this.#terminations.push(this.#worker.terminate())

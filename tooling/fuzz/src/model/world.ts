@@ -6,7 +6,7 @@ import { type Clock, Clocks, join, type Queue, type Use } from './clock.js'
 import { arrays, type Block, type Expected, firstDifference, type Memory, type ModelType, type Root } from './memory.js'
 import { Mismatch } from './operation.js'
 
-/** A stream and what the model knows of it. */
+/** A stream with its model. */
 export interface StreamModel {
   readonly name: string
   readonly stream: Stream
@@ -15,7 +15,7 @@ export interface StreamModel {
   disposed: boolean
 }
 
-/** An event, and the clock of the stream it was last recorded on. */
+/** An event, and the clock of its stream at the last record. */
 export interface EventModel {
   readonly name: string
   readonly event: Event
@@ -35,10 +35,10 @@ export interface PinnedModel {
 }
 
 type ErrorClass = abstract new (...args: never[]) => Error
-/** Which errors a call has to throw. */
+/** Allowed errors: a call must throw one of them. */
 export type Refusals = readonly ErrorClass[]
 
-/** All that a sequence has made, what it should hold, and which promises have not settled. */
+/** All objects of a sequence, their expected content, and the promises that have not settled. */
 export class World {
   readonly clocks = new Clocks()
   readonly devices: readonly Device[]
@@ -48,19 +48,19 @@ export class World {
   readonly roots: Root[] = []
   readonly memories: Memory[] = []
   readonly pinned: PinnedModel[] = []
-  /** Further objects that end with the sequence, the newest first. */
+  /** Functions that end further objects at the end of the sequence, the last one first. */
   readonly cleanups: (() => void | Promise<void>)[] = []
-  /** What a part of the model keeps for itself, by that part. */
+  /** State of each part of the model. */
   readonly parts = new Map<object, unknown>()
   readonly outcomes = new Map<string, number>()
   random: Random
-  /** For what other PEs need not do in the same way. */
+  /** Random choices that may differ between PEs. */
   aside: Random
-  /** NVSHMEM, where this process has it. */
+  /** The NVSHMEM session, if this process has one. */
   readonly session: Session | undefined
-  /** Whether other threads work with the devices. */
+  /** True if other threads use the devices. */
   readonly sharesDevices: boolean
-  /** Whether the default streams are used by others as well. */
+  /** True if others use the default streams too. */
   readonly sharesStreams: boolean
   #pending: Promise<void>[] = []
   #failure: unknown
@@ -85,7 +85,7 @@ export class World {
     return `${kind}${this.#made}`
   }
 
-  /** What a part of the model keeps, made when it is first asked for. */
+  /** Returns the state of a part of the model. The first call creates it. */
   part<T>(key: () => T): T {
     if (!this.parts.has(key)) this.parts.set(key, key())
     return this.parts.get(key) as T
@@ -99,7 +99,7 @@ export class World {
     return list.length === 0 ? undefined : list[this.random.integer(0, list.length - 1)]
   }
 
-  /** One of a list that is not empty. */
+  /** Picks an element of a list that is not empty. */
   one<T>(list: readonly [T, ...T[]] | readonly T[]): T {
     return list[this.random.integer(0, list.length - 1)] as T
   }
@@ -121,7 +121,7 @@ export class World {
     return this.pinned.filter(({ disposed }) => !disposed)
   }
 
-  /** Random elements; whole numbers, so that every type holds them exactly. */
+  /** Returns random elements. They are integers, which every type holds exactly. */
   values(dtype: ModelType, length: number): InstanceType<(typeof arrays)[ModelType]> {
     const array = new arrays[dtype](length)
     for (let index = 0; index < length; index += 1) {
@@ -131,15 +131,15 @@ export class World {
     return array
   }
 
-  /** Keeps the stream busy for a moment. */
+  /** Keeps the stream busy for the given time. */
   async delay({ stream, queue }: StreamModel, milliseconds: number): Promise<void> {
     await queueDelay(stream, milliseconds)
     this.clocks.issue(queue)
   }
 
   /**
-   * Sees to it that the next work of `queue` (none: of the host) comes after everything it would collide with: in one
-   * of the ways a program has. Work that races has no predictable result.
+   * Makes the next work of `queue` wait for all work that conflicts with it, in one of the ways that a program has. If
+   * `queue` is undefined, the host waits. The result of a race could not be predicted.
    */
   async order(queue: Queue | undefined, uses: readonly { block: Block; write: boolean }[]): Promise<void> {
     for (const { block, write } of uses) {
@@ -184,7 +184,7 @@ export class World {
     join(this.clocks.host, clock)
   }
 
-  /** Notes that the next piece of work of a queue uses memory; of the host, when there is none. */
+  /** Records that the next work of a queue uses memory. */
   use(queue: Queue, uses: readonly { block: Block; write: boolean }[]): void {
     const use = this.clocks.issue(queue)
     for (const { block, write } of uses) {
@@ -202,7 +202,7 @@ export class World {
     }
   }
 
-  /** What settles later: the sequence goes on meanwhile. */
+  /** Checks a promise that settles later, while the sequence continues. */
   later(what: string, promise: Promise<unknown>, check: (value: never) => void): void {
     const checked = promise.then(
       (value) => check(value as never),
@@ -216,7 +216,7 @@ export class World {
     this.#pending.push(noted)
   }
 
-  /** Waits for some of the promises, or for all; throws what one of them has found. */
+  /** Waits for the pending promises if there are many, or if `all` is true. Throws the first failure. */
   async settle(all = false): Promise<void> {
     if (all || this.#pending.length > 16) {
       const settling = this.#pending
@@ -226,7 +226,7 @@ export class World {
     if (this.#failure !== undefined) throw this.#failure
   }
 
-  /** Contents have to be as the model says. */
+  /** Throws if the content differs from the model. */
   compare(what: string, found: Uint8Array, expected: Expected): void {
     const difference = firstDifference(found, expected)
     if (difference !== undefined) throw new Mismatch(`${what}: ${difference}`)
@@ -236,7 +236,7 @@ export class World {
     if (!Object.is(found, expected)) throw new Mismatch(`${what} is ${String(found)} and should be ${String(expected)}`)
   }
 
-  /** The call has to throw one of these errors. */
+  /** Checks that the call throws one of these errors. */
   refused(what: string, call: () => unknown, refusals: Refusals): void {
     try {
       call()
@@ -247,7 +247,7 @@ export class World {
     throw new Mismatch(`${what} was not refused with ${names(refusals)}`)
   }
 
-  /** The promise has to reject with one of these errors. */
+  /** Checks that the promise rejects with one of these errors. */
   async rejects(what: string, promise: Promise<unknown>, refusals: Refusals): Promise<void> {
     try {
       await promise
@@ -258,7 +258,7 @@ export class World {
     throw new Mismatch(`${what} did not reject with ${names(refusals)}`)
   }
 
-  /** The promise either resolves, or rejects with one of these errors; tells whether it resolved. */
+  /** Checks that the promise resolves, or rejects with one of these errors. Returns true if it resolved. */
   async either(what: string, promise: Promise<unknown>, refusals: Refusals): Promise<boolean> {
     try {
       await promise
@@ -274,7 +274,7 @@ export class World {
     throw new Mismatch(`${what} threw ${describe(error)} where ${names(refusals)} was expected`, { cause: error })
   }
 
-  /** Ends everything, in a random order. */
+  /** Disposes of everything, in a random order. */
   async end(): Promise<void> {
     await this.settle(true)
     for (const cleanup of this.cleanups.reverse()) await cleanup()

@@ -8,7 +8,8 @@ const ptx = `.version 7.0
 .visible .entry k() { ret; }`
 
 /**
- * The compilers need no device. If a compiler is missing, a call with right arguments fails and its error names the compiler.
+ * The compilers need no device. If a compiler is missing, a call with right arguments fails and its error names the
+ * compiler.
  */
 const values: Makers = {
   ...general,

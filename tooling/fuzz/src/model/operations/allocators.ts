@@ -1,4 +1,4 @@
-/** Memory that is handed out again, page-locked where it lies, or moves by itself. */
+/** Memory of caching pools, registered host memory and managed memory. */
 import { CachingPool, type DeviceBuffer, type ManagedBuffer, RegisteredBuffer } from '@shoal/driver'
 import * as runtime from '@shoal/runtime'
 import { DisposedError, StatusError } from '@shoal/types'
@@ -39,7 +39,7 @@ function livePool(world: World): CachingModel | undefined {
   return world.pick(world.part(cachingPools).filter(({ pool }) => !pool.disposed))
 }
 
-/** Gives it back: what other streams still do with it is named, or has ended. */
+/** Returns memory to its pool. Each other stream that still uses the memory is recorded, or the host waits for it. */
 async function giveBack(world: World, pool: CachingPool, memory: Memory, own: StreamModel): Promise<void> {
   if (memory.buffer.disposed) return memory.buffer.dispose()
   const { block } = memory.root
@@ -72,7 +72,7 @@ const allocate: Operation = {
       dispose: () => giveBack(world, pool, memory, stream),
     })
     memories.push(memory)
-    // What had it before may still be at work: others wait for the stream.
+    // The previous owner's work may still run on the stream, so other streams must wait for it.
     world.use(stream.queue, [{ block: memory.root.block, write: true }])
     return `${memory.name} of ${model.name} on ${stream.name}`
   },
@@ -157,7 +157,7 @@ const useRegistered: Operation = {
     if (model === undefined) return undefined
     const { registered, array, block, name } = model
     const memory = world.pick(world.liveMemories(model.dtype, array.length))
-    // Once it was disposed of it is an ordinary array, which copies fill when their promise settles.
+    // After its disposal, the array is an ordinary array, which a copy fills when its promise settles.
     if (memory === undefined || registered.disposed || world.chance(0.2)) {
       await world.order(undefined, [{ block, write: true }])
       world.compare(name, bytesOf(array), block.expected(0, block.bytes.length))
@@ -185,7 +185,7 @@ const useRegistered: Operation = {
     }
     world.use(stream.queue, uses)
     if (world.chance(0.2)) {
-      // Copies hold the registration until they have ended; the array stays.
+      // Copies hold the registration until they end. The array remains valid.
       registered.dispose()
       return `${told}, disposed of at once`
     }

@@ -1,4 +1,4 @@
-/** Many copies at once, and words of memory that streams write and wait for. */
+/** Batches of copies, and words of memory that streams write and wait for. */
 import { DeviceBuffer, prepareCopies } from '@shoal/driver'
 import { DisposedError } from '@shoal/types'
 import { join } from '../clock.js'
@@ -33,7 +33,7 @@ const prepare: Operation = {
       )
       if (target === undefined || source === undefined) continue
       pairs.push([target, source])
-      // In no order among each other: nobody else may touch what one writes.
+      // The copies of a batch have no order, so no other copy may touch memory that one of them writes.
       for (const one of free) if (one.root.block === target.root.block) free.delete(one)
       for (const [to] of pairs) for (const one of free) if (one.root.block === to.root.block) free.delete(one)
       for (const one of free) if (one.root.block === source.root.block) free.delete(one)
@@ -76,7 +76,7 @@ const launch: Operation = {
   },
 }
 
-/** Whether a value ends a wait. */
+/** Conditions that end a wait for a value. */
 const conditions = {
   geq: (found: number, value: number): boolean => ((found - value) | 0) >= 0,
   eq: (found: number, value: number): boolean => found === value,
@@ -90,7 +90,7 @@ const word: Operation = {
   async run(world) {
     const streams = world.liveStreams().filter(({ queue }) => queue.kind !== 'legacy')
     const writer = world.pick(streams)
-    // Of two blocking ones each could wait for the default stream, and that for the other.
+    // Two blocking streams could each wait for the default stream, which waits for the other one.
     const waiter = world.pick(
       streams.filter(
         (one) =>
@@ -106,7 +106,7 @@ const word: Operation = {
     if (!conditions[condition](value, value)) return undefined
     const memory = flag(world, writer.device, first)
     const { block } = memory.root
-    // Whatever the writer waits for must not wait for the waiter.
+    // The writer must not wait for work that waits for the waiter.
     await world.order(undefined, [{ block, write: true }])
     waiter.stream.waitValue(memory.buffer, value, condition)
     const delayed = world.chance(0.5)
@@ -120,7 +120,7 @@ const word: Operation = {
     }
     world.use(writer.queue, [{ block, write: true }])
     block.write(0, new Uint8Array(Uint32Array.of(value).buffer))
-    // Where the word was good before, the wait tells nothing of the writer.
+    // If the old value already ends the wait, the wait gives no order with the writer.
     if (!conditions[condition](first, value)) join(waiter.queue.clock, writer.queue.clock)
     world.use(waiter.queue, [{ block, write: false }])
     return `${waiter.name} for ${condition} ${value} by ${writer.name}`
@@ -133,7 +133,7 @@ function flag(world: World, device: number, value: number): Memory {
     Uint32Array.of(value),
   ) as never as DeviceBuffer<ModelType>
   const dispose = async (): Promise<void> => {
-    // Not while somebody waits for it.
+    // No stream may still wait for the word.
     await world.synchronizeDevice(device)
     buffer.dispose()
   }

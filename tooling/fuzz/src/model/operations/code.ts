@@ -1,4 +1,4 @@
-/** Code that devices run: modules, libraries of both packages, and what the linker makes of several images. */
+/** Device code: modules, libraries of both packages, and images that the linker joins. */
 import { Module } from '@shoal/driver'
 import { Library, Linker } from '@shoal/driver/library'
 import * as runtime from '@shoal/runtime/library'
@@ -6,20 +6,20 @@ import { DisposedError, StatusError } from '@shoal/types'
 import type { World } from '../world.js'
 import { kernelSource } from './kernelSource.js'
 
-/** What has kernels and variables. */
+/** An object with kernels and variables. */
 export type Code = Module | Library
 
-/** Libraries that were loaded for one device, and serve others as well; with those that they were used on. */
+/** Libraries that were loaded for one device and can serve others, with the devices that have used each. */
 const libraries = (): { readonly library: Library; readonly devices: Set<number> }[] => []
 
-/** Loads the kernels of the model in one of the ways there are. */
+/** Loads the kernels of the model in one of several ways. */
 export async function loadCode(world: World, device: number): Promise<Code> {
   const owner = world.devices[device] as never
   const way = world.random.integer(0, 5)
   if (way === 0) return Module.load(owner, kernelSource)
   if (way === 1) return Module.load(owner, await link(world, device))
   if (way === 2) {
-    // Its code is loaded; its variables are this device's own, the same ones each time.
+    // The code of a library is loaded only once. Each device has its own variables, which stay the same at each use.
     const isNew = (one: ReturnType<typeof libraries>[number]): boolean =>
       !one.library.disposed && !one.devices.has(device)
     const there = world.pick(world.part(libraries).filter(isNew))

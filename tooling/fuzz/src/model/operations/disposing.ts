@@ -1,4 +1,4 @@
-/** What is disposed of: in order, in flight, and used afterwards. */
+/** Disposes of objects: in order, while work uses them, and before they are used again. */
 import type { DeviceBuffer, Stream } from '@shoal/driver'
 import { DisposedError } from '@shoal/types'
 import { bytesOf } from '../memory.js'
@@ -12,7 +12,8 @@ const disposeMemory: Operation = {
   async run(world) {
     const root = world.pick(world.roots.filter(({ disposed }) => !disposed))
     if (root === undefined) return undefined
-    // Work of another device, and calls that wait for their turn: nothing but the program knows of them.
+    // The library does not know of work on another device or of queued calls of a session, so the program must wait for
+    // them.
     const uses = [root.block.lastWrite, ...root.block.reads].filter((use) => use !== undefined)
     if (uses.some(({ queue }) => queue.device !== root.device || queue.kind === 'thread')) {
       await world.order(undefined, [{ block: root.block, write: true }])
@@ -64,7 +65,7 @@ const disposePinned: Operation = {
     const { array, buffer } = pinned.buffer
     pinned.buffer.dispose()
     pinned.disposed = true
-    // Copies in flight hold the memory itself; its arrays are empty at once all the same.
+    // Copies in flight keep the memory, but its arrays become empty at once.
     world.equal(`byteLength of ${pinned.name}`, buffer.byteLength, 0)
     world.equal(`length of the array of ${pinned.name}`, array.length, 0)
     return pinned.name
@@ -103,7 +104,7 @@ const resizeGrowable: Operation = {
       world.equal(`length of ${memory.name}`, growable.length, length)
       return `${memory.name} too far`
     }
-    // What the views of the model look at stays.
+    // The part that the views of the model use must remain.
     const length = world.random.integer(Math.ceil(least / bytes), growable.maximumLength)
     growable.resize(length)
     world.equal(`length of ${memory.name}`, growable.length, length)

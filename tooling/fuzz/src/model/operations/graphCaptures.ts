@@ -1,4 +1,4 @@
-/** Captures of graphs: those that make one, and those that are broken. */
+/** Captures that create a graph, and captures that must fail. */
 import { DeviceBuffer, type Stream } from '@shoal/driver'
 import { Graph } from '@shoal/driver/graph'
 import { StatusError } from '@shoal/types'
@@ -9,12 +9,12 @@ import type { StreamModel, World } from '../world.js'
 import { someWork, stepOf, type Work, wayOfOwnMemory } from './graphSteps.js'
 import { addStream } from './making.js'
 
-/** How many graphs are alive at a time. */
+/** Maximum number of live graphs. */
 export const mostGraphs = 6
 
 /**
- * Streams that can be captured: beside a capture nobody may wait for the device, and beside a captured blocking stream
- * nobody may use the legacy default stream.
+ * Returns the streams that can be captured. During a capture, no thread may wait for the device. During a capture of a
+ * blocking stream, no work may use the legacy default stream.
  */
 function capturable(world: World, device: number): StreamModel[] {
   if (world.sharesDevices) return []
@@ -23,7 +23,7 @@ function capturable(world: World, device: number): StreamModel[] {
     .filter(({ queue }) => queue.kind === 'nonBlocking' || (queue.kind === 'blocking' && !world.sharesStreams))
 }
 
-/** One of them, made where there is none; undefined where nothing can be captured. */
+/** Returns a stream that can be captured, and creates it if necessary. Returns undefined if no capture is possible. */
 export function someCapturable(world: World, device: number): StreamModel | undefined {
   if (world.sharesDevices) return undefined
   return world.pick(capturable(world, device)) ?? addStream(world, device, false, true)
@@ -36,7 +36,7 @@ export function somePieces(world: World, device: number, isMeant: (work: Work) =
     .filter(isMeant)
 }
 
-/** Queues work on one stream or two, in its order. */
+/** Queues work on one or two streams so that its order is kept. */
 function queueAll(world: World, pieces: readonly Work[], first: StreamModel, second: StreamModel | undefined): void {
   if (second !== undefined) second.stream.waitEvent(first.stream.record())
   let current = first
@@ -89,7 +89,7 @@ export const capture: Operation = {
   },
 }
 
-/** Memory to be disposed of in a capture that does not need it. */
+/** Returns memory that the captured work does not use, to be disposed of during the capture. */
 async function someVictim(world: World, pieces: readonly Work[]): Promise<Root | undefined> {
   const needs = new Set(pieces.flatMap((piece) => [...piece.needs]))
   const root = world.pick(
@@ -133,7 +133,7 @@ export const brokenCapture: Operation = {
       world.refused('an allocation in a capture', () => make(allocate), [StatusError])
     }
     if (way === 5 && memory !== undefined) {
-      // Before the capture: what waits for its turn is none of it.
+      // The wait must come before the capture, because work that waits for its turn is not captured.
       await world.order(undefined, [{ block: memory.root.block, write: true }])
       const blocking = (): unknown => memory.buffer.toArraySync({ stream })
       world.refused('a blocking copy in a capture', () => make(blocking), [StatusError])

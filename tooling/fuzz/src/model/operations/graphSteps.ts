@@ -1,4 +1,4 @@
-/** Pieces of work that graphs are made of: what they do in a captured call, and as a node. */
+/** Work of graphs, each as a captured call and as a node. */
 
 import { DeviceBuffer } from '@shoal/driver'
 import type { GraphNode, NodeDescription } from '@shoal/driver/graph'
@@ -17,7 +17,7 @@ import { Mismatch } from '../operation.js'
 import type { EventModel, StreamModel, World } from '../world.js'
 import { adding, change, liveModules, type ModuleModel, shapeFor, signatures, wordsOf } from './kernels.js'
 
-/** A piece of work that can be captured, and be a node. */
+/** Work that can be captured, and can be added as a node. */
 export interface Work {
   readonly told: string
   readonly uses: readonly { readonly block: Block; readonly write: boolean }[]
@@ -26,14 +26,14 @@ export interface Work {
   /** Default: true. */
   readonly canBeCaptured?: boolean
   apply(stream: StreamModel): void
-  /** Queues it on a stream. */
+  /** Queues the work on a stream. */
   queue(stream: StreamModel): void
   describe(): NodeDescription
-  /** The same with other operands. */
+  /** Returns the same work with other operands. */
   readonly again: () => Work | undefined
 }
 
-/** Keeps what belongs to a piece of memory: what owns it. */
+/** Returns the object that owns the memory. */
 export function needOf({ root }: Memory): Need {
   return root.object as Need
 }
@@ -41,7 +41,7 @@ export function needOf({ root }: Memory): Need {
 const wide: readonly ModelType[] = ['i64', 'f64']
 
 function fillWork(world: World, memory: Memory): Work {
-  // No fill of CUDA writes elements of 8 bytes whose halves differ.
+  // CUDA cannot fill 8-byte elements whose halves differ.
   const value = wide.includes(memory.dtype) ? 0 : world.random.integer(0, 100)
   const element = (memory.dtype === 'i64' ? BigInt(value) : value) as never
   return {
@@ -63,12 +63,12 @@ function someFill(world: World, device: number): Work | undefined {
   return memory === undefined ? undefined : fillWork(world, memory)
 }
 
-/** Memory that graphs work with: of the device. */
+/** Returns memory of the device. */
 function memoriesOf(world: World, device: number, dtype?: ModelType, length?: number): Memory[] {
   return world.liveMemories(dtype, length).filter(({ root }) => root.device === device)
 }
 
-/** Memory that a captured stream allocates and gives back, on the way to other memory. */
+/** Returns work that allocates memory in a captured stream, copies through it to other memory, and frees it. */
 export function wayOfOwnMemory(world: World, device: number): Work | undefined {
   const target = world.pick(memoriesOf(world, device).filter(({ dtype }) => !wide.includes(dtype)))
   if (target === undefined) return undefined
@@ -116,7 +116,7 @@ function someCopy(world: World, device: number): Work | undefined {
   }
 }
 
-/** From or to page-locked memory. */
+/** Returns a copy from or to page-locked memory. */
 function somePinnedCopy(world: World, device: number): Work | undefined {
   const pairs = world
     .livePinned()
@@ -138,7 +138,7 @@ function somePinnedCopy(world: World, device: number): Work | undefined {
     ],
     needs: [needOf(memory), pinned.buffer],
     canBeDisabled: true,
-    // Copies to the host tell of their end, which there is none in a capture.
+    // A copy to the host reports its end, and a captured copy has no end to report.
     canBeCaptured: isUpload,
     apply: () => target.block.copy(target.offset, source.block.expected(source.offset, source.byteLength)),
     queue: ({ stream }) => void memory.buffer.copyFrom(pinned.buffer as never, { stream }),
@@ -172,7 +172,7 @@ function kernelWork(world: World, model: ModuleModel, memory: Memory): Work {
     apply: () => change(memory, adding(value)),
     queue: ({ stream }) => kernel.launch({ ...shape, stream }, buffer, value, length),
     describe: () => kernelNode(kernel, shape, buffer, value, length),
-    // The function must stay the same.
+    // The node must keep its function.
     again: () => {
       const other = model.module.disposed ? undefined : wordsOf(world, model.device)
       return other === undefined ? undefined : kernelWork(world, model, other)
@@ -180,7 +180,7 @@ function kernelWork(world: World, model: ModuleModel, memory: Memory): Work {
   }
 }
 
-/** A word of memory that the stream writes. */
+/** Returns a write of one word by the stream. */
 function someWord(world: World, device: number): Work | undefined {
   const memory = world.pick(memoriesOf(world, device).filter(({ dtype }) => /32|64/.test(dtype)))
   if (memory === undefined) return undefined
@@ -221,7 +221,7 @@ function recordWork(world: World, model: EventModel): Work {
     apply: ({ queue }) => {
       model.mark = [...queue.clock]
     },
-    // In a captured stream it would only order the capture.
+    // Without `external`, a captured record would only order the capture.
     queue: ({ stream }) => void stream.record(model.event, { external: true }),
     describe: () => eventRecordNode(model.event),
     again: () => someRecord(world, model.device),
@@ -262,7 +262,7 @@ const nothing: Work = {
   again: () => undefined,
 }
 
-/** Some work of a device; undefined where there is nothing to work with. */
+/** Returns some work for a device, or undefined if there are no operands. */
 export function someWork(world: World, device: number): Work | undefined {
   switch (world.random.integer(0, 9)) {
     case 0:
@@ -285,7 +285,7 @@ export function someWork(world: World, device: number): Work | undefined {
   }
 }
 
-/** What the model notes of work that was captured, or added as a node. */
+/** Returns the model of work that was captured or added as a node. */
 export function stepOf(work: Work, node?: GraphNode): Step {
   const { told, uses, needs, apply, canBeDisabled, again } = work
   if (node === undefined) return { told, uses, needs, apply, canBeDisabled }

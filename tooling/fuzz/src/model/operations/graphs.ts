@@ -1,4 +1,4 @@
-/** Graphs: made by hand, launched, changed, and disposed of while they run. */
+/** Graphs: built by hand, launched, changed, and disposed of while they run. */
 import { copyNode, fillNode, Graph, type GraphExec, type GraphNode, type InstantiateOptions } from '@shoal/driver/graph'
 import { DisposedError, StatusError } from '@shoal/types'
 import {
@@ -19,7 +19,7 @@ import type { World } from '../world.js'
 import { brokenCapture, capture, mostGraphs, somePieces } from './graphCaptures.js'
 import { needOf, someWork, stepOf } from './graphSteps.js'
 
-/** Whether one has to come before the other. */
+/** Returns true if one of the two must run before the other. */
 function collide(one: Step, other: Step): boolean {
   return one.uses.some(({ block, write }) => other.uses.some((use) => use.block === block && (use.write || write)))
 }
@@ -66,14 +66,14 @@ const build: Operation = {
       graph.addGraph(inner.graph, { move, dependencies: [...new Set(nodes)] })
       if (move) {
         world.refused(`instantiate() of ${inner.name}`, () => inner.graph.instantiate(), [TypeError])
-        // It is this one's from now on.
+        // The moved graph belongs to this graph now, so `dispose` has no effect.
         inner.graph.dispose()
         world.equal(`disposed of ${inner.name}`, inner.graph.disposed, false)
         inner.isMoved = true
         model.hasMemory = inner.hasMemory
         told.push('moved:')
       }
-      // One after the other: what it is made of has no nodes here.
+      // The steps of the child graph run one after the other. None of them has a node in this graph.
       for (const { again: _, node: __, ...step } of inner.steps) model.steps.push({ ...step, canBeDisabled: false })
       for (const need of inner.needs) model.needs.add(need)
       told.push(`all of ${inner.name}`)
@@ -83,7 +83,9 @@ const build: Operation = {
   },
 }
 
-/** Memory that is allocated, filled, copied from and freed within the graph; false where there is none to copy to. */
+/**
+ * Adds memory that the graph allocates, fills, copies from and frees. Returns false if there is no memory to copy to.
+ */
 function addMemory(world: World, graph: Graph, device: number, steps: Step[], nodes: GraphNode[]): boolean {
   const target = world.pick(
     world.liveMemories().filter(({ root, dtype }) => root.device === device && arrays[dtype].BYTES_PER_ELEMENT < 8),
@@ -113,7 +115,7 @@ function canBeCopied({ hasMemory, isOpaque, hasConditional }: GraphModel): boole
   return !hasMemory && !isOpaque && !hasConditional
 }
 
-/** One with memory has one executable graph at a time, and is not moved while it has it. */
+/** A graph with memory nodes has at most one executable graph, and cannot be moved while it has one. */
 function canBeMoved(world: World, model: GraphModel): boolean {
   return !model.isOpaque && !model.hasConditional && !hasExec(world, model)
 }
@@ -125,7 +127,7 @@ function hasExec(world: World, model: GraphModel): boolean {
     .some(({ source }) => source === model)
 }
 
-/** A node that runs one of two graphs, or none. */
+/** Adds a node that runs one of two graphs, or none. */
 function addBranch(world: World, graph: Graph, device: number, steps: Step[], nodes: GraphNode[]): string {
   const type = world.one(['if', 'switch'] as const)
   const size = world.random.integer(1, 2)
@@ -145,7 +147,7 @@ function addBranch(world: World, graph: Graph, device: number, steps: Step[], no
   return `${type} ${value}: ${told.join(' or ')}`
 }
 
-/** Kernels launch no graph with nodes of several contexts: such a one is for the host alone. */
+/** Instantiates a graph. If it has nodes of several contexts, kernels cannot launch it, so only the host will. */
 function instantiateWith(graph: Graph, options: InstantiateOptions): GraphExec {
   try {
     return graph.instantiate(options)
@@ -180,7 +182,7 @@ const instantiate: Operation = {
       autoFreeOnLaunch: !deviceLaunch && world.chance(0.2),
       deviceLaunch: deviceLaunch && graph.nodes.length > 0 && types.size === 0,
     }
-    // Child graphs may be of such nodes, or others.
+    // The result for a child graph depends on the child's nodes.
     if (deviceLaunch && !options.deviceLaunch && !types.has('graph')) {
       world.refused(`${name} for kernels`, () => graph.instantiate({ deviceLaunch }), [StatusError])
     }
@@ -204,7 +206,7 @@ const launch: Operation = {
     let told = await launchExec(world, model, stream)
     if (world.chance(0.2)) told = `${told}; ${await launchExec(world, model, stream)}`
     if (world.chance(0.15)) {
-      // It ends once its work has.
+      // The executable graph ends when its work has ended.
       model.exec.dispose()
       told += ', disposed of at once'
     }
@@ -223,10 +225,10 @@ function memoryOfStep(world: World, model: ExecModel): Step | undefined {
   )
 }
 
-/** Whether changing a piece of work leaves everything in an order that keeps what collides apart. */
+/** Returns true if a change of one step keeps conflicting steps ordered. */
 function staysInOrder(steps: readonly Step[], old: Step, next: Step): boolean {
   const others = steps.filter((other) => other !== old)
-  // The edges are what they were: the new operands may collide only with what the old ones did.
+  // The edges do not change, so the new operands may conflict only with steps that the old operands conflicted with.
   return others.every((other) => !collide(other, next) || collide(other, old))
 }
 
@@ -270,7 +272,7 @@ function addNeeds(needs: Set<Need>, step: Step): void {
   for (const need of step.needs) needs.add(need)
 }
 
-/** Changes the node of the graph, and has the executable graph take that over. */
+/** Changes the node of the graph and updates the executable graph from it. */
 function changeByGraph(
   model: ExecModel,
   node: GraphNode,

@@ -1,23 +1,23 @@
-/** Arrays of the host: ordinary ones, and those that state a false size. */
+/** Arrays of the host: valid arrays, and arrays that report a false size. */
 import { arrays, bytesOf, type ModelArray, type ModelType } from '../memory.js'
 import { Mismatch } from '../operation.js'
 import type { Refusals, World } from '../world.js'
 
 export interface HostArray {
   readonly array: ModelArray
-  /** What it really has. */
+  /** The real bytes of the array. */
   readonly bytes: Uint8Array
   readonly kind: string
-  /** Which errors it has to be refused with; none where it is good. */
+  /** Allowed errors: a call must throw one of them. Empty for a valid array. */
   readonly refusals: Refusals
-  /** Throws when something beside it was written. */
+  /** Throws if a byte outside the array was written. */
   check(): void
 }
 
 const guard = 16
 const guardByte = 0xa5
 
-/** An array of random elements. It lies within a larger buffer, whose other bytes nobody may write. */
+/** Returns an array of random elements inside a larger buffer. No call may write the other bytes of the buffer. */
 export function hostArray(world: World, dtype: ModelType, length: number): HostArray {
   const values = world.values(dtype, length)
   const Shared = world.chance(0.1) ? SharedArrayBuffer : ArrayBuffer

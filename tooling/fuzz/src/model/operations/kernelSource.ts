@@ -1,7 +1,7 @@
-/** Kernels of the model: whole words of 32 bits, so that their results are known to the bit. */
+/** Kernels of the model. They work on 32-bit words, so that the model knows every bit of their results. */
 const head = '.version 8.0\n.target sm_90\n.address_size 64'
 
-/** The number of the thread in `%r4`, the number of threads in `%r5`. */
+/** Puts the number of the thread into `%r4` and the number of threads into `%r5`. */
 const thread = `
   mov.u32 %r1, %ctaid.x;
   mov.u32 %r2, %ntid.x;
@@ -15,7 +15,7 @@ const registers = `
   .reg .b32 %r<12>;
   .reg .b64 %d<6>;`
 
-/** A loop over all words, whatever the grid: \`body\` works on the word \`%r4\`. */
+/** A loop over all words, for any grid. \`body\` works on the word with the number in \`%r4\`. */
 const eachWord = (count: string, body: string): string => `
   ld.param.u32 %r6, [${count}];
 again:

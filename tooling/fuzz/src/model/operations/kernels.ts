@@ -1,4 +1,4 @@
-/** Modules, their kernels and variables: loaded, launched, launched again as prepared, and unloaded. */
+/** Modules with their kernels and variables: loaded, launched, launched again as prepared launches, and unloaded. */
 import type { Kernel, KernelSignature, PreparedLaunch } from '@shoal/driver'
 import { DisposedError } from '@shoal/types'
 import { spread } from '../arithmetic.js'
@@ -13,7 +13,7 @@ export interface ModuleModel {
   readonly name: string
   readonly module: Code
   readonly device: number
-  /** The variable `counter`. */
+  /** Content of the variable `counter`. */
   readonly counter: Block
   readonly prepared: PreparedModel[]
 }
@@ -74,7 +74,7 @@ const unload: Operation = {
   },
 }
 
-/** A grid and a block for so many words: enough for all, too few, or far too many. */
+/** Returns a grid and a block for `count` words: enough threads for all words, too few, or far too many. */
 export function shapeFor(world: World, count: number): { readonly grid: number; readonly block: number } {
   const block = world.one([1, 7, 32, 64, 200])
   const grid = world.one([1, 2, Math.ceil(count / block), Math.ceil(count / block) + 3])
@@ -88,7 +88,7 @@ export function wordsOf(world: World, device: number, length?: number): Memory |
   )
 }
 
-/** Words by their value, and which of them are defined: one with a byte that is not is not at all. */
+/** Returns content as words. A word is undefined if any of its bytes is undefined. */
 function words(expected: Expected): { readonly values: Uint32Array; readonly expected: Expected } {
   const bytes = expected.bytes.slice()
   const defined = expected.defined.slice()
@@ -96,7 +96,7 @@ function words(expected: Expected): { readonly values: Uint32Array; readonly exp
   return { values: new Uint32Array(bytes.buffer), expected: { bytes, defined } }
 }
 
-/** What a kernel leaves in memory. */
+/** Applies the work of a kernel to the model of its memory. */
 export function change(memory: Memory, by: (values: Uint32Array, defined: Uint8Array) => void): void {
   const { block } = memory.root
   const { values, expected } = words(block.expected(memory.offset, memory.byteLength))
@@ -135,7 +135,7 @@ const launch: Operation = {
       }
       case 1: {
         const source = wordsOf(world, model.device, length)
-        // Where they overlap, one thread would read what another writes.
+        // If the two overlapped, one thread would read words that another thread writes.
         if (source === undefined || source.root.block === memory.root.block) return undefined
         const both = [...uses, { block: source.root.block, write: false }]
         await world.order(stream.queue, both)
@@ -249,7 +249,7 @@ const refused: Operation = {
     const { module, device } = model
     const kernel = module.kernel('addEach', signatures.addEach) as unknown as Kernel
     const shape = { grid: 1, block: 32 }
-    // Managed memory is everybody's, and access to mapped memory and that of pools may have been granted.
+    // Every device can use managed memory. A device may have been given access to mapped memory and to memory of pools.
     const away = world.pick(
       world.liveMemories().filter(({ root }) => root.device !== device && /^memory/.test(root.name)),
     )

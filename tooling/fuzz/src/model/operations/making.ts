@@ -1,4 +1,4 @@
-/** Streams, events and memory of every kind: made, and the views of it. */
+/** Creates streams, events, memory of every kind, and views of memory. */
 import {
   AddressRange,
   DeviceBuffer,
@@ -16,12 +16,12 @@ import { arrays, Block, bytesOf, type Memory, type ModelType, modelTypes, type R
 import type { Operation } from '../operation.js'
 import type { StreamModel, World } from '../world.js'
 
-/** Lengths that find the borders of things: a few elements mostly, some odd, some long. */
+/** Returns a length. Most are short, some odd and some long, because bugs often depend on a boundary. */
 export function someLength(world: World): number {
   return world.one([1, 2, 3, 4, 4, 4, 8, 8, 16, 16, 16, 33, 64, 64, 255, 1000])
 }
 
-/** Adds an object with memory and the whole of it as elements. */
+/** Adds an object that owns memory, and all its elements as one memory. */
 export function addRoot(
   world: World,
   kind: string,
@@ -49,7 +49,7 @@ interface RootParts {
   readonly block?: Block
 }
 
-/** Memory of a device that is as long as that: some that is there, or new. */
+/** Returns memory of a device with this length. It picks existing memory or allocates new memory. */
 export function memoryOf(
   world: World,
   device: number,
@@ -69,7 +69,7 @@ export function memoryOf(
   return memory
 }
 
-/** A device of one of the two packages. */
+/** Returns a device, and whether to use it through `runtime` or `driver`. */
 function someDevice(world: World): { device: number; withRuntime: boolean } {
   return { device: world.random.integer(0, world.devices.length - 1), withRuntime: world.chance(0.3) }
 }
@@ -147,7 +147,7 @@ const makeDeviceMemory: Operation = {
   },
 }
 
-/** Memory that a stream makes: the others have to wait for it. */
+/** Adds memory that a stream allocates. Other streams must wait for that stream. */
 function addStreamMemory(world: World, stream: StreamModel, buffer: DeviceBuffer<ModelType>): Memory {
   const memory = addRoot(world, 'streamMemory', {
     buffer,
@@ -268,7 +268,7 @@ const makeManaged: Operation = {
   },
 }
 
-/** What can be grown, by its memory. */
+/** Growable buffers by their memory. */
 export const growables = (): Map<Memory, GrowableBuffer<ModelType>> => new Map()
 
 const makeGrowable: Operation = {
@@ -296,7 +296,7 @@ const makeGrowable: Operation = {
   },
 }
 
-/** What can be shared with others, by its memory. */
+/** Physical memory that can be shared, by its memory. */
 export const shareables = (): Map<Memory, PhysicalMemory> => new Map()
 
 const makeMapped: Operation = {
@@ -310,7 +310,7 @@ const makeMapped: Operation = {
     const physical = PhysicalMemory.create(owner, bytes, { handleTypes: 'posix-fd' })
     const range = AddressRange.reserve(bytes)
     const mapped: MappedRange = range.map(physical)
-    // The mapping keeps both, in whatever order they end.
+    // The mapping keeps both alive, in whatever order they are disposed of.
     if (world.chance(0.5)) range.dispose()
     if (world.chance(0.5)) physical.dispose()
     world.cleanups.push(() => {

@@ -20,11 +20,11 @@ import { Mismatch, type Operation } from '../operation.js'
 import type { StreamModel, World } from '../world.js'
 import { addRoot, memoryOf, someLength } from './making.js'
 
-/** The communicators of all ranks; rank and device are the same here. */
+/** The communicators of all ranks. Here each rank has the number of its device. */
 export interface Ranks {
   readonly name: string
   readonly communicators: readonly Communicator[]
-  /** The device of each. */
+  /** The device of each rank. */
   readonly devices: readonly number[]
   ended: boolean
 }
@@ -67,9 +67,9 @@ export interface Collective {
   readonly parts: readonly Part[]
   /** Queues the part of one rank. */
   call(part: Part, rank: number): void
-  /** The part of one rank, to be queued often; undefined for what cannot be prepared. */
+  /** Prepares the part of one rank for repeated use. Returns undefined if the collective cannot be prepared. */
   prepare(part: Part): PreparedCollective | undefined
-  /** What `recv` of each rank holds after it, of what memory holds now. */
+  /** Returns the expected content of `recv` of each rank after the collective, from the current content. */
   results(): readonly (Expected | undefined)[]
 }
 
@@ -85,7 +85,7 @@ const kinds = [
   'ring',
 ] as const
 
-/** A collective with its operands, everything ordered before it, and what comes of it. */
+/** Plans a collective: its operands and its results. Work that conflicts with it is ordered before it. */
 export async function plan(
   world: World,
   ranks: Ranks,
@@ -180,7 +180,7 @@ export async function plan(
   }
 }
 
-/** Work that each part would collide with comes before it. */
+/** Orders conflicting work before each part. */
 export async function orderAll(world: World, parts: readonly Part[]): Promise<void> {
   for (const part of parts) await world.order(part.stream.queue, usesOf(part))
 }
@@ -192,7 +192,7 @@ export function usesOf({ send, recv }: Part): { block: Block; write: boolean }[]
   ]
 }
 
-/** Notes what a collective that was made does. */
+/** Records the results of a collective that was called. */
 export function done(world: World, collective: Collective): void {
   const { parts } = collective
   const results = collective.results()
@@ -249,10 +249,10 @@ const disposeInFlight: Operation = {
     const part = world.one(made.parts)
     const victim = world.chance(0.5) ? part.send : part.recv
     const { root } = victim
-    // What has memory besides is ended with it.
+    // 0 disposes of the memory, 1 of the stream, 2 of both.
     const goes = world.random.integer(0, 2)
     const outcome = world.either(made.told, promise, [DisposedError])
-    // Before the calls are made, while the thread makes them, or after.
+    // The disposal happens before the thread makes the calls, during them or after them.
     const turns = world.random.integer(0, 6)
     for (let turn = 0; turn < turns; turn += 1) await null
     if (world.chance(0.3)) await new Promise((resolve) => setImmediate(resolve))
@@ -266,7 +266,7 @@ const disposeInFlight: Operation = {
     }
     await outcome
     for (const device of ranks.devices) await world.synchronizeDevice(device)
-    // Whether the calls were made before is a matter of time.
+    // It depends on timing whether the calls were made before the disposal.
     for (const { recv } of made.parts) recv.root.block.forget(recv.offset, recv.byteLength)
     return `${made.told}; ${victim.name} or ${part.stream.name} disposed of`
   },
@@ -299,7 +299,7 @@ const brokenGroup: Operation = {
         })
       })
     }
-    // Nothing was started.
+    // No collective was started.
     return `${ranks.name}, way ${way}`
   },
 }
@@ -319,7 +319,7 @@ const window: Operation = {
     const windows = ranks.communicators.map((communicator, rank) =>
       communicator.registerWindow(memories[rank] as NcclMemory),
     )
-    // Memory that is given up while the call waits for its turn: either it was made before, or nothing of it was.
+    // If memory is freed while the call waits for its turn, the call must either have succeeded or have had no effect.
     const settled = Promise.allSettled(windows)
     const freed = free ? Promise.allSettled(memories.map((memory) => memory.free())) : undefined
     for (const outcome of await settled) {
@@ -395,7 +395,7 @@ const derive: Operation = {
   },
 }
 
-/** An abort takes the results of what is under way, and of what was made with them. */
+/** Waits for all work, because an abort destroys the results of running work and of later work that used them. */
 async function settleAll(world: World, ranks: Ranks): Promise<void> {
   for (const device of ranks.devices) await world.synchronizeDevice(device)
   await world.settle(true)
@@ -449,7 +449,7 @@ const abortInFlight: Operation = {
     if (ranks === undefined) return undefined
     await settleAll(world, ranks)
     const made = await plan(world, ranks)
-    // A rank of its own waits for the others, unless that would have to connect it first.
+    // One rank alone waits for the others, unless the call would first have to connect the ranks.
     const [first] = made.parts as [Part]
     try {
       made.call(first, 0)

@@ -1,4 +1,4 @@
-/** Collectives of NCCL that are made again and again: prepared, or captured in a graph. */
+/** Collectives of NCCL that run many times: prepared, or captured in a graph. */
 import { Graph } from '@shoal/driver/graph'
 import {
   CommunicatorAbortedError,
@@ -80,7 +80,7 @@ const capture: Operation = {
     if (world.sharesDevices) return undefined
     const collective = await plan(world, ranks, (device) => someCapturable(world, device) as StreamModel)
     const { parts, told } = collective
-    // What connects ranks cannot be captured.
+    // This first call connects the ranks, which a capture cannot do.
     group(() => callAll(collective))
     done(world, collective)
     const [first, ...others] = parts.map(({ stream }) => stream) as [StreamModel, ...StreamModel[]]

@@ -68,7 +68,7 @@ const copyIn: Operation = {
     for (const block of symmetric.blocks) block.write(0, bytes)
     const { ended } = await shmem.call(symmetric.buffer, 'copyFrom', array)
     shmem.use(accesses)
-    // The array is read in its turn.
+    // The call reads the array only when its turn comes.
     world.later(told, ended, () => {})
     return told
   },
@@ -137,7 +137,7 @@ const readAtOnce: Operation = {
     const accesses = own(symmetric, shmem.all, false)
     await shmem.prepare(accesses)
     if (shmem.session.waitingFor !== undefined) {
-      // It may have returned meanwhile.
+      // The running call may have returned in the meantime.
       try {
         symmetric.buffer.toArraySync()
       } catch (error) {
@@ -151,7 +151,7 @@ const readAtOnce: Operation = {
   },
 }
 
-/** Local memory as long as symmetric memory, where there is some. */
+/** Returns local memory of the same length as symmetric memory, if there is any. */
 function localFor(world: World, shmem: Shmem, { dtype, length, memory }: Symmetric): Memory | undefined {
   return world.pick(
     world
@@ -290,7 +290,7 @@ const element: Operation = {
       const expected = block.expected(index * size, size)
       const { ended } = await shmem.call(session, 'getElement', symmetric.buffer, { pe, index })
       world.later(told, ended, (value) => {
-        if (symmetric.dtype.startsWith('f')) return // the bits of a NaN are not those of the number
+        if (symmetric.dtype.startsWith('f')) return // a NaN may change its bits as a number
         world.compare(told, bytesOf(arrays[symmetric.dtype].of(value)), expected)
       })
     }
@@ -333,7 +333,7 @@ const atomic: Operation = {
     const accesses = [{ block, caller, write: true }]
     await shmem.prepare(accesses)
     const told = `${way} of element ${index} of ${symmetric.name} of PE ${pe} by PE ${caller}`
-    // What is compared with is what the model expects: it is written.
+    // The comparison uses the value that the model expects, so every byte must be defined.
     if (way === 'compareSwap' && before.defined.includes(0)) return undefined
     if (shmem.pe === caller) {
       const operands = way === 'compareSwap' ? [dtype === 'i64' ? old : Number(old), value] : [value]

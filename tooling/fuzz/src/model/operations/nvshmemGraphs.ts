@@ -14,7 +14,7 @@ const capture: Operation = {
   async run(world) {
     const shmem = shmemOf(world)
     const { session } = shmem
-    // Of several PEs, each would have to know how often the others launch it.
+    // With several PEs, each PE would have to know how often the others launch the graph.
     if (shmem.peCount > 1 || world.part(graphsOf).liveGraphs().length > 8) return undefined
     const stream = someCapturable(world, session.deviceOrdinal)
     const symmetric = world.pick(shmem.live())
@@ -44,7 +44,7 @@ const capture: Operation = {
       })
     }
     if (world.chance(0.3)) queue.push(() => void session.quietOnStream({ stream: stream.stream }))
-    // With calls under way they would come in their turn, and that after the capture.
+    // If calls were still running, the captured calls would wait for their turn, which comes after the capture.
     await shmem.idle()
     const graph = Graph.capture(stream.stream, () => {
       for (const call of queue) call()

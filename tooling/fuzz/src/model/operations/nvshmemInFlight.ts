@@ -1,4 +1,4 @@
-/** NVSHMEM calls that wait for their turn while what they work with is disposed of, or that are given up. */
+/** NVSHMEM calls whose operands are disposed of while the calls wait for their turn, and calls that are aborted. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { DeviceBuffer, PinnedBuffer, Stream } from '@shoal/driver'
 import { AbortedError, DisposedError, StatusError, TimeoutError } from '@shoal/types'
@@ -7,7 +7,7 @@ import { Mismatch, type Operation } from '../operation.js'
 import { type Shmem, shmemOf } from '../shmem.js'
 import type { World } from '../world.js'
 
-/** Has the session's thread wait for the default stream, so that the calls behind it queue up. */
+/** Makes the session's thread wait for the default stream, so that later calls have to wait for their turn. */
 async function keepBusy(world: World, shmem: Shmem): Promise<{ readonly busy: Promise<unknown> }> {
   const { deviceOrdinal } = shmem.session
   const legacy = world.streams.find(({ queue }) => queue.kind === 'legacy' && queue.device === deviceOrdinal)
@@ -59,7 +59,7 @@ const disposeWhileQueued: Operation = {
     for (let index = 0; index < count; index += 1) {
       const which = world.random.integer(0, calls.length - 1)
       const call = calls[which] as () => Promise<unknown>
-      // What is registered already is refused.
+      // Memory that is already registered is refused.
       const refusals = which === calls.length - 1 ? [DisposedError, StatusError] : [DisposedError]
       if (shmem.pe === caller) made.push(world.either(`call ${which}: ${told}`, call(), refusals))
     }
@@ -115,7 +115,7 @@ const giveUp: Operation = {
     const shmem = shmemOf(world)
     const { session } = shmem
     const symmetric = world.pick(shmem.live())
-    // A call that is given up refuses the next ones: the PEs would no longer make the same.
+    // After an aborted call, the next calls are refused, so the PEs would no longer make the same calls.
     if (symmetric === undefined || shmem.peCount > 1) return undefined
     const target = symmetric.blocks[0] as Block
     const accesses = [{ block: target, caller: 0, write: true }]

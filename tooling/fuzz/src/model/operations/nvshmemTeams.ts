@@ -91,7 +91,7 @@ const collective: Operation = {
           return partOf(reduced(target.dtype, op, sources), index, size)
       }
     })
-    // Everybody reads what others have, so all of it counts as used by all.
+    // Each member reads memory of the others, so every member counts as a user of all memory.
     const accesses = members.flatMap((caller) =>
       [...own(target, members, true), ...own(source, members, false)].map((access) => ({ ...access, caller })),
     )

@@ -1,4 +1,4 @@
-/** Memory, events and pools that another process opens, and that this one opens again. */
+/** Memory, events and pools that another process opens, or that this process opens again. */
 import {
   Event,
   type IpcEventHandle,
@@ -18,7 +18,7 @@ import { someLength } from './making.js'
 
 const isAllocated = (name: string): boolean => name.startsWith('memory')
 
-/** What JSON leaves of a handle is what is sent. */
+/** A handle as it arrives after a round trip through JSON. */
 const sent = <T>(handle: T): T => JSON.parse(JSON.stringify(handle)) as T
 
 function compareFound(world: World, told: string, found: string, expected: Expected): void {
@@ -106,7 +106,7 @@ const sharePool: Operation = {
       const alias = imported.importPointer(stream, pointer)
       world.compare(`${told}, imported`, bytesOf((await alias.toArray({ stream })) as ArrayBufferView), expected)
       alias.reinterpret('u8').fill(value as never, { stream })
-      // The memory keeps its pool.
+      // The memory keeps its pool alive.
       if (world.chance(0.5)) imported.dispose()
       alias.disposeOn(stream)
       imported.dispose()

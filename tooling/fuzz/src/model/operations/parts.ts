@@ -1,4 +1,4 @@
-/** Parts of a device, contexts beside the primary one, and memory of other libraries. */
+/** Parts of a device, contexts other than the primary context, and memory of other libraries. */
 import { closeSync, ftruncateSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -63,7 +63,7 @@ const streamOfGreen: Operation = {
   },
 }
 
-/** Its streams can no longer be used, and are disposed of all the same. */
+/** Disposes of a green context. Its streams can no longer be used, but can still be disposed of. */
 async function endGreen(world: World, { green, streams, device }: GreenModel): Promise<void> {
   if (streams.some(({ disposed }) => !disposed)) await world.synchronizeDevice(device)
   green.dispose()
@@ -87,7 +87,7 @@ const disposeGreen: Operation = {
   },
 }
 
-/** What it has nobody else can use, so this is all by itself. */
+/** Objects of such a context cannot be used elsewhere, so this operation creates and uses them all. */
 const ownContext: Operation = {
   name: 'work in a context of its own',
   weight: 4,
@@ -113,7 +113,7 @@ const ownContext: Operation = {
       const bytes = bytesOf(expected)
       world.compare(name, bytesOf(found), { bytes, defined: new Uint8Array(bytes.length).fill(1) })
     })
-    // It ends with the last of them.
+    // The context ends with the last of these objects.
     const owners = world.random.shuffled([stream, memory, copy, module, context])
     if (world.chance(0.3)) await promise
     for (const owner of owners) owner.dispose()
@@ -140,7 +140,7 @@ const external: Operation = {
     const owner = world.devices[device] as never
     const memory = ExternalMemory.import(owner, { type: 'opaque-fd', handle: descriptor, byteLength })
     const buffer = memory.map(dtype, { byteOffset, length }) as DeviceBuffer<ModelType>
-    // It stays as long as a buffer of it.
+    // The memory stays as long as a buffer of it exists.
     if (world.chance(0.5)) memory.dispose()
     world.refused('a map beyond the end', () => memory.map(dtype, { byteOffset, length: length + 1 }), [
       RangeError,
@@ -168,5 +168,7 @@ const external: Operation = {
 }
 
 export const parts: readonly Operation[] = [makeGreen, streamOfGreen, disposeGreen, ownContext]
-/** Not in workers, whose end closes what they opened: also a descriptor that is the driver's by then. */
+/**
+ * Not for workers: the end of a worker closes its descriptors, including those that the driver owns after the import.
+ */
 export const imports: readonly Operation[] = [external]

@@ -1,4 +1,4 @@
-/** Memory in rows with gaps: copied as a whole and in parts, to and from everything that memory is. */
+/** Memory in rows with gaps: copied whole and in parts, to and from every other kind of memory. */
 import { PitchedBuffer } from '@shoal/driver/memory'
 import { PitchedBuffer as RuntimePitchedBuffer } from '@shoal/runtime/memory'
 import { DisposedError } from '@shoal/types'
@@ -18,12 +18,12 @@ interface Box {
 
 interface RowsModel {
   readonly name: string
-  /** The whole, or a part of it. */
+  /** The whole memory, or a part of it. */
   readonly buffer: PitchedBuffer<ModelType>
   readonly whole: PitchedBuffer<ModelType>
   readonly dtype: ModelType
   readonly device: number
-  /** All elements of the whole, without gaps. */
+  /** All elements of the whole memory, without gaps. */
   readonly block: Block
   readonly box: Box
 }
@@ -33,7 +33,7 @@ const liveRows = (world: World): RowsModel[] => world.part(allRows).filter(({ wh
 const byteLengthOf = ({ dtype }: RowsModel, { width, height, depth }: Box): number =>
   width * height * depth * arrays[dtype].BYTES_PER_ELEMENT
 
-/** Where the rows of the part lie among the elements of the whole, in bytes. */
+/** Yields the position of each row of the part among the elements of the whole memory, in bytes. */
 function* rowsOf(model: RowsModel): Generator<readonly [offset: number, length: number]> {
   const { box, whole, dtype } = model
   const bytes = arrays[dtype].BYTES_PER_ELEMENT
@@ -44,7 +44,7 @@ function* rowsOf(model: RowsModel): Generator<readonly [offset: number, length: 
   }
 }
 
-/** The elements of the part, row after row. */
+/** Returns the elements of the part, row by row. */
 function expectedOf(model: RowsModel): Expected {
   const found = [...rowsOf(model)].map(([offset, length]) => model.block.expected(offset, length))
   const join = (parts: readonly Uint8Array[]): Uint8Array => new Uint8Array(Buffer.concat(parts))

@@ -1,4 +1,6 @@
-/** Memory given to another thread or process by `share`, and taken by `receive`; what ends before it is there. */
+/**
+ * Memory that `share` gives to another thread or process and `receive` takes, and objects that end during the transfer.
+ */
 import { MessageChannel } from 'node:worker_threads'
 import { type DeviceBuffer, Event, MemoryPool } from '@shoal/driver'
 import { receive, type Sharing, type SharingWay, share } from '@shoal/driver/sharing'
@@ -17,12 +19,10 @@ import type { Refusals, StreamModel, World } from '../world.js'
 import { someLength } from './making.js'
 import { pendingOn } from './tensors.js'
 
-/** Longer than anything takes. */
+/** Milliseconds. No transfer takes longer. */
 const timeout = 200_000
 
-/**
- * Sees to it that the contents are there when the memory is shared: by waiting, or by a stream that the memory names.
- */
+/** Makes sure that the content is ready when the memory is shared: the host waits, or the memory names a stream. */
 async function ready(world: World, memory: Memory): Promise<MemoryLike> {
   const { block, device } = memory.root
   await world.order(undefined, [{ block, write: true }])
@@ -34,7 +34,7 @@ async function ready(world: World, memory: Memory): Promise<MemoryLike> {
   return pendingOn(stream, memory.buffer)
 }
 
-/** A fill that the other side has to see. */
+/** Queues a fill whose result the other side has to see. */
 function fill(world: World, { buffer, root, offset, byteLength }: Memory, stream: StreamModel, value: number): void {
   buffer.reinterpret('u8').fill(value, { stream: stream.stream })
   world.use(stream.queue, [{ block: root.block, write: true }])
@@ -51,7 +51,7 @@ const inThread: Operation = {
     const given = await ready(world, memory)
     const { port1, port2 } = new MessageChannel()
     try {
-      // Either side may come first, and the first waits.
+      // Either side may start first, and then waits for the other.
       const isFirst = world.chance(0.5)
       const late = isFirst ? undefined : receive(port2, { timeout })
       if (world.chance(0.5)) await new Promise((resolve) => setImmediate(resolve))
@@ -66,7 +66,7 @@ const inThread: Operation = {
       const reading = buffer.toArray() as Promise<ArrayBufferView>
       const value = world.random.integer(0, 255)
       if (world.chance(0.5)) {
-        // What reads it has begun.
+        // The read has already begun.
         shared.dispose()
         world.compare(memory.name, bytesOf(await reading), expected)
       } else {
@@ -86,7 +86,7 @@ const inThread: Operation = {
   },
 }
 
-/** How a share comes to nothing, and what both sides may say then. */
+/** Ways in which a transfer fails, with the errors that either side may report. */
 const ends = {
   'the memory is disposed of': [DisposedError],
   'it is given up': [AbortedError, SystemError],
@@ -123,7 +123,8 @@ const cutShort: Operation = {
     if (way === 'it is given up') controller.abort()
     if (way === 'a port is closed') world.one([port1, port2]).close()
     const [isSent, isTaken] = await ended
-    // It may have been quicker. Whoever has it gives it back, and the sender hears of that, or of the other's end.
+    // The transfer may have finished first. Then the receiver returns the memory. `released` resolves when the sender
+    // gets that message, or when the receiver ends.
     if (isTaken) (await taking).dispose()
     if (isSent) await (await sending).released
     port1.close()
@@ -132,13 +133,16 @@ const cutShort: Operation = {
   },
 }
 
-/** By which way memory of that name goes to another process; undefined for what cannot. */
+/** Returns the way in which memory of this name goes to another process, or undefined if it cannot. */
 function wayOf(name: string): SharingWay | undefined {
   if (/^memory/.test(name)) return 'ipc'
   return /^mapped/.test(name) ? 'posix-fd' : undefined
 }
 
-/** What the other side finds is what was there, and what it writes is there afterwards. */
+/**
+ * Compares the bytes that the other side found with the expected ones, and the way of sharing with the expected way.
+ * Afterwards the memory holds the bytes that the other side wrote.
+ */
 async function exchange(
   world: World,
   told: string,
@@ -150,7 +154,7 @@ async function exchange(
   const controller = new AbortController()
   const answer = peer.ask({ kind: 'shared', value, timeout })
   const sent = sharing(controller.signal)
-  // The other side says what went wrong there.
+  // The error says what went wrong on the other side.
   answer.catch((error: unknown) => controller.abort(error))
   if (kills) {
     const done = Promise.all([
@@ -192,7 +196,7 @@ const withOthers: Operation = {
     let given: MemoryLike = memory.buffer
     let event: Event | undefined
     if (way === 'ipc' && world.chance(0.3)) {
-      // Only the event says when the contents are there.
+      // Only the event says when the content is ready.
       await world.order(undefined, [{ block, write: true }])
       const stream = world.one(world.liveStreams(device))
       event = Event.create(world.devices[device] as never, { interprocess: true, timing: false })

@@ -1,5 +1,6 @@
 /**
- * Handles of memory: exported, sent, imported, dropped; a peer that keeps to no protocol; multicast objects that wait.
+ * Handles of memory: exported, sent, imported and dropped. Also a peer that follows no protocol, and incomplete
+ * multicast objects.
  */
 import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs'
 import { driver } from '@shoal/cuda-sys/driver'
@@ -22,13 +23,13 @@ import { addRoot, shareables } from './making.js'
 
 const file = '/dev/null'
 
-/** Descriptors of this process that lead to the file that is sent. */
+/** Returns the number of open descriptors for the file that is sent. */
 function descriptorsOfFile(): number {
   return readdirSync('/proc/self/fd').filter((descriptor) => {
     try {
       return readlinkSync(`/proc/self/fd/${descriptor}`) === file
     } catch {
-      return false // that of the list itself
+      return false // the descriptor of the listing itself
     }
   }).length
 }
@@ -59,7 +60,7 @@ const share: Operation = {
     imported.dispose()
     range.dispose()
     const { dtype, length } = memory
-    // The same memory at another address: what one writes the other reads.
+    // The same memory at a second address. A write through one address is visible through the other.
     const alias: Memory = addRoot(world, 'alias', {
       buffer: DeviceBuffer.view(owner, mapped, dtype, { length }) as DeviceBuffer<ModelType>,
       block: memory.root.block,
@@ -78,13 +79,13 @@ const drop: Operation = {
   run(world) {
     const found = world.pick([...world.part(shareables).values()].filter(({ disposed }) => !disposed))
     if (found === undefined) return undefined
-    // Nobody disposes of them: the collector closes them.
+    // These handles are not disposed of, so the garbage collector must close them.
     for (let count = 0; count < 20; count += 1) found.export()
     return '20 of them'
   },
 }
 
-/** `sendmsg` with descriptors, as another program would call it. */
+/** Calls `sendmsg` with descriptors, as another program would. */
 function sendRaw(socket: DescriptorSocket, bytes: Uint8Array, descriptors: readonly number[]): void {
   const address = driver.rawSymbol('sendmsg')
   if (address === undefined) throw new Mismatch('there is no sendmsg')
@@ -161,7 +162,7 @@ const multicast: Operation = {
     const byteLength = allocationGranularity(first as never)
     const object = MulticastObject.create({ deviceCount: 2, byteLength, handleTypes: 'posix-fd' })
     const physical = PhysicalMemory.create(first as never, byteLength, { handleTypes: 'posix-fd' })
-    // Another process could add the other device from now on, so the call waits.
+    // From now on, another process could add the second device, so the call waits.
     const handle = object.export()
     object.addDevice(first as never)
     const bound = object.bindMemory(physical)
@@ -180,6 +181,6 @@ const multicast: Operation = {
   },
 }
 
-/** Also in workers, with which their handles go. */
+/** Workers may use these too, because their handles end with the worker. */
 export const handles: readonly Operation[] = [share, drop]
 export const sharing: readonly Operation[] = [receiveWithoutProtocol, multicast]

@@ -1,4 +1,6 @@
-/** Memory as tensors of DLPack and back; memory that says its shape, its strides and the stream of its producer. */
+/**
+ * Memory as DLPack tensors and back. Also memory that reports its shape, its strides and the stream of its producer.
+ */
 import { DeviceBuffer } from '@shoal/driver'
 import { type DLPackTensor, fromDLPack, toDLPack } from '@shoal/driver/dlpack'
 import {
@@ -20,7 +22,9 @@ import { asOption } from './transfers.js'
 
 type Facts = Partial<Pick<MemoryRange, 'shape' | 'strides' | 'stream' | 'readOnly' | 'length'>>
 
-/** The memory of a buffer, with more to say of it; asked again at each use, as that of other libraries is. */
+/**
+ * Returns the memory of a buffer with additional facts. Each use reads them again, as with memory of other libraries.
+ */
 function telling(buffer: MemoryLike, facts: Facts): MemoryLike {
   return {
     get [memoryProtocol]() {
@@ -29,13 +33,13 @@ function telling(buffer: MemoryLike, facts: Facts): MemoryLike {
   }
 }
 
-/** Memory on which a stream has work. */
+/** Returns memory that reports pending work on a stream. */
 export function pendingOn({ stream }: StreamModel, buffer: MemoryLike): MemoryLike {
   const { handle } = stream[streamProtocol]
   return telling(buffer, { stream: handle === 0n ? 1n : handle })
 }
 
-/** New memory, or a part of it, as a tensor. What was given nobody else keeps. */
+/** Converts new memory, or a part of it, to a tensor. Nothing else keeps the given buffer alive. */
 function tensorOf(owner: never, values: ModelArray, start: number, versioned: boolean) {
   const whole = DeviceBuffer.from(owner, values as never) as DeviceBuffer
   const given = start === 0 ? whole : whole.slice(start)
@@ -51,7 +55,7 @@ const takeOver: Operation = {
     const owner = world.devices[device] as never
     const dtype = world.one(modelTypes)
     const values = world.values(dtype, someLength(world))
-    // Elements of any type may begin where a root begins.
+    // Elements of any type are aligned if they start where a root may start.
     const start = 8 * world.random.integer(0, Math.floor((values.length - 1) / 8))
     const versioned = world.chance(0.5)
     const { capsule, given, whole } = tensorOf(owner, values, start, versioned)
@@ -64,7 +68,7 @@ const takeOver: Operation = {
     const tensor = world.chance(0.5) ? fromDLPack(capsule) : fromDLPack(capsule.take(), { versioned })
     const name = `tensor of ${dtype} × ${values.length - start}`
     world.refused(`${name} taken twice`, () => capsule.take(), [TypeError])
-    // It is the tensor's now.
+    // The tensor owns the memory now.
     if (world.chance(0.5)) capsule.dispose()
     world.equal(`dtype of ${name}`, tensor.dtype, dtype)
     const buffer = DeviceBuffer.view(owner, tensor, dtype) as DeviceBuffer<ModelType>
@@ -75,7 +79,7 @@ const takeOver: Operation = {
       object: tensor,
       async dispose() {
         if (!tensor.disposed) {
-          // The tensor alone holds it, whatever the collector has done meanwhile.
+          // Only the tensor holds the memory, so the garbage collector must not have taken it.
           if (given.deref() === undefined) throw new Mismatch(`the collector took the memory of ${name}`)
           world.equal(`whether ${name} was released before its end`, isReleased, false)
         }
@@ -100,14 +104,14 @@ const drop: Operation = {
     capsule.dispose()
     world.refused('a capsule that is disposed of', () => capsule.take(), [DisposedError])
     world.refused('a capsule that is disposed of', () => fromDLPack(capsule), [DisposedError])
-    // The collector calls their deleters.
+    // The garbage collector calls the deleters of these tensors.
     for (let count = 0; count < 5; count += 1) toDLPack(buffer, { versioned: count > 2 })
     if (world.chance(0.2)) globalThis.gc?.()
     return `of ${memory.name}`
   },
 }
 
-/** Steps between elements, and where the last ends; in elements. */
+/** Returns the strides between elements and the offset of each element, in elements. */
 function someLayout(world: World, length: number): { shape: number[]; strides: number[]; offsets: number[] } {
   const rows = world.random.integer(1, Math.min(length, 8))
   const columns = world.random.integer(1, Math.max(1, Math.floor(length / rows)))
@@ -152,7 +156,7 @@ const layouts: Operation = {
       { shape, strides: [1, -1], length },
       { shape, strides: [1], length },
     ]
-    // A row or column alone has no steps to be wrong.
+    // A single row or column uses no stride, so a false stride does no harm.
     const lie = world.one(rows > 1 && columns > 1 ? lies : [lies[0] as Facts, ...lies.slice(2)])
     world.refused(`${name}, with a lie`, () => toStridedRange(telling(buffer, lie)), [RangeError])
     if (readOnly) world.refused(`${told}, to be written`, () => toDLPack(given), [TypeError])
@@ -164,7 +168,7 @@ const layouts: Operation = {
     world.equal(`address of ${told}`, range.address, buffer.address)
     const bytes = arrays[dtype].BYTES_PER_ELEMENT
     world.equal(`bytes of ${told}`, range.byteLength, (Math.max(...offsets) + 1) * bytes)
-    // The elements, one by one.
+    // Compares the elements one by one.
     await world.order(undefined, [{ block: root.block, write: false }])
     const found = DeviceBuffer.fromAddress(world.devices[root.device] as never, range.address, 'u8', range.byteLength)
     const all = found.toArraySync()
@@ -199,7 +203,7 @@ const behindProducer: Operation = {
     block.write(source.offset, bytesOf(values.fill(value as never)))
     const given = pendingOn(producer, source.buffer)
     const told = `${source.name}, pending on ${producer.name}, on ${consumer.name}`
-    // Nothing but what the memory says orders the two.
+    // Only the stream that the memory reports orders the two.
     const take = (uses: readonly { block: Block; write: boolean }[]): void => {
       join(consumer.queue.clock, producer.queue.clock)
       world.use(consumer.queue, uses)
@@ -244,7 +248,7 @@ const behindProducer: Operation = {
   },
 }
 
-/** Ends memory that work of its device still uses. */
+/** Disposes of memory that work of its device still uses. */
 async function endNow({ root }: Memory): Promise<void> {
   root.disposed = true
   await root.dispose()

@@ -1,4 +1,4 @@
-/** Arrays of texels, and textures and surfaces that kernels look into them by. */
+/** Arrays of texels, and the textures and surfaces through which kernels access them. */
 import { type ArrayFormat, CudaArray, MipmappedArray, SurfaceObject, TextureObject } from '@shoal/driver/texture'
 import * as runtime from '@shoal/runtime/texture'
 import { DisposedError } from '@shoal/types'
@@ -13,7 +13,7 @@ import { asOption } from './transfers.js'
 interface ArrayModel {
   readonly name: string
   readonly array: CudaArray
-  /** What is disposed of: the array, or what it is a level of. */
+  /** The object to dispose of: the array itself, or the mipmapped array that contains it. */
   readonly whole: CudaArray | MipmappedArray
   readonly dtype: ModelType
   readonly channels: number
@@ -29,9 +29,9 @@ interface LookModel {
   readonly height: number
   readonly device: number
   readonly block: Block
-  /** Of the first texel in the block, in bytes. */
+  /** Offset of the first texel in the block, in bytes. */
   readonly offset: number
-  /** What it looks into. */
+  /** The object that the texture or surface reads. */
   readonly source: { readonly disposed: boolean }
 }
 
@@ -49,7 +49,7 @@ const make: Operation = {
   run(world) {
     if (liveArrays(world).length > 8) return undefined
     const device = world.random.integer(0, world.devices.length - 1)
-    // Kernels look into words.
+    // Kernels of the model read and write words.
     const format = world.chance(0.5) ? 'u32' : world.one(formats)
     const channels = world.one([1, 1, 2, 4] as const)
     const width = world.one([1, 4, 8, 33, 64])
@@ -122,7 +122,7 @@ const write: Operation = {
       copy(other.array)
       result = other.block.expected(0, other.block.bytes.length)
     } else if (way === 2) {
-      // One row of one slice.
+      // Copies one row of one slice.
       await world.order(stream.queue, uses)
       const [y, z] = [world.random.integer(0, height - 1), world.random.integer(0, depth - 1)]
       const row = world.values(dtype, width * channels)
@@ -193,7 +193,7 @@ async function endArray(world: World, { whole, block, device }: ArrayModel): Pro
   else await whole[Symbol.asyncDispose]()
 }
 
-/** Whether kernels of the model can look into it: words in two dimensions. */
+/** Returns true if kernels of the model can access the array, because it has two dimensions of 32-bit words. */
 function isPlane({ array, dtype, channels }: ArrayModel): boolean {
   return (dtype === 'u32' || dtype === 'i32') && channels === 1 && array.dimensions === 2
 }
@@ -276,7 +276,7 @@ const sample: Operation = {
     spread(words.defined, 4)
     to.copy(toOffset, words)
     if (world.chance(0.1)) {
-      // It waits for the kernel.
+      // The object waits for the kernel.
       model.look.dispose()
       return `${told}, disposed of at once`
     }

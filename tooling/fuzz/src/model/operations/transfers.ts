@@ -7,12 +7,12 @@ import type { Operation } from '../operation.js'
 import type { StreamModel, World } from '../world.js'
 import { hostArray } from './hostArray.js'
 
-/** A stream for work on memory: of its device. */
+/** Returns a stream of the memory's device. */
 export function streamFor(world: World, memory: Memory): StreamModel {
   return world.one(world.liveStreams(memory.root.device))
 }
 
-/** Named as an option, or left out where it is the default one. */
+/** Returns the stream as an option. The default stream may be left to the library. */
 export function asOption(world: World, stream: StreamModel): { stream?: StreamModel['stream'] } {
   return stream.queue.kind === 'legacy' && world.chance(0.5) ? {} : { stream: stream.stream }
 }
@@ -62,7 +62,7 @@ const copyFromHost: Operation = {
     }
     const written = bytes.slice()
     copy()
-    // It may be changed once the copy has ended, and not before.
+    // The array may change only after the copy has ended.
     if (blocks) bytes.fill(0xee)
     world.use(stream.queue, uses)
     if (blocks) world.clocks.seen(stream.queue)
@@ -89,7 +89,7 @@ const copyFromPinned: Operation = {
     world.use(stream.queue, uses)
     memory.root.block.copy(memory.offset, pinned.block.expected(0, pinned.block.bytes.length))
     if (world.chance(0.15)) {
-      // The copy holds the memory until it has ended.
+      // The copy holds the memory until it ends.
       pinned.buffer.dispose()
       pinned.disposed = true
     }
@@ -146,7 +146,7 @@ const copyBetween: Operation = {
       if (blocks) target.buffer.copyFromSync(source.buffer as never, asOption(world, stream))
       else target.buffer.copyFrom(source.buffer as never, asOption(world, stream))
     } catch (error) {
-      // Of mapped memory and that of pools another device has nothing unless it was given access.
+      // Another device cannot use mapped memory or memory of pools unless it was given access.
       const isPlain = [target, source].every(({ root }) => /^(memory|managed)/.test(root.name))
       if (isPlain || target.root.device === source.root.device || !(error instanceof StatusError)) throw error
       return `${told}, refused`
