@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Milliseconds for what ends by itself: the guard of `shoal run` and the process that serves a rendezvous. */
+/** Milliseconds to wait for processes that end by themselves: the guard of `shoal run` and the rendezvous server. */
 const waitLimit = 20_000
 
-/** The processes that have these words in their environment. */
+/** Returns the processes whose environment contains these words. */
 function processesWith(words: string): string[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -12,18 +12,18 @@ function processesWith(words: string): string[] {
       try {
         return readFileSync(`/proc/${pid}/environ`, 'latin1').includes(words) && !isOver(pid)
       } catch {
-        return false // it has just ended
+        return false // the process has just ended
       }
     })
     .map((pid) => `process ${pid}`)
 }
 
-/** Whether it has ended and was not asked for its status yet. */
+/** Returns true if the process has ended and its parent has not read its status yet. */
 function isOver(pid: string): boolean {
   return / Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1').replace(/\(.*\)/s, ''))
 }
 
-/** What a case has left: processes, sockets, files. */
+/** Returns everything that a case has left behind: processes, sockets, files. */
 export async function leftovers(marker: string, folder: string): Promise<string[]> {
   const look = (): string[] => [
     ...processesWith(marker),

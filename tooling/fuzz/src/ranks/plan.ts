@@ -1,8 +1,8 @@
-/** How a rank ends, or seems to. */
+/** Ways in which a rank ends or stops. */
 export const ways = ['kill', 'stop', 'throw', 'exit'] as const
 export type Way = (typeof ways)[number]
 
-/** What the others wait for when it does. */
+/** Operations that the other ranks wait for at that moment. */
 export const stages = [
   'bootstrap',
   'barrier',
@@ -18,12 +18,13 @@ export const stages = [
 export type Stage = (typeof stages)[number]
 
 /**
- * Who starts the ranks: `shoal run` that lets the others go on, or ends them, or a launcher that serves no rendezvous.
+ * Launchers of the ranks: `shoal run` that lets the other ranks continue, `shoal run` that stops them, and a foreign
+ * launcher that has no rendezvous server.
  */
 export const launchers = ['continue', 'stop', 'foreign'] as const
 export type Launcher = (typeof launchers)[number]
 
-/** One case. All of it follows from the seed. */
+/** One case. The seed determines all of it. */
 export interface Plan {
   readonly seed: number
   readonly worldSize: number
@@ -31,42 +32,42 @@ export interface Plan {
   readonly way: Way
   readonly stage: Stage
   readonly launcher: Launcher
-  /** Milliseconds from the moment when all are there until it happens. */
+  /** Milliseconds between the moment when all ranks are ready and the fault. */
   readonly delay: number
-  /** Milliseconds that a wait may take: the only thing that ends a wait for a rank that stands still. */
+  /** Time limit of a wait in milliseconds. If the rank has only stopped, nothing else ends a wait for it. */
   readonly limit: number
 }
 
-/** What a rank is told beside. */
+/** The plan with the additional facts that a rank needs. */
 export interface Task extends Plan {
-  /** Appears when all have reported, so that none leaves while others still wait. */
+  /** File that appears when all ranks have reported. Until then no rank may leave, because others may still wait. */
   readonly done: string
   readonly socket: string
 }
 
-/** What a rank says, a line of JSON each. Times are those of `Date.now`, which all processes of a machine share. */
+/** A message of a rank: one line of JSON. Times are those of `Date.now`, which all processes of a machine share. */
 export interface Line {
   readonly rank: number
   readonly pid?: number
-  /** The endedRank, right before it. */
+  /** Time just before the fault. Only `endedRank` reports it. */
   readonly faultAt?: number
-  /** When the wait began that ended with an error, and when it did. */
+  /** Begin of the wait that failed, and time of its error. */
   readonly since?: number
   readonly at?: number
   readonly code?: string
   readonly message?: string
-  /** The longest time in milliseconds for which this process was not run, from then on. */
+  /** The longest time in milliseconds for which this process did not run after `since`. */
   readonly stall?: number
   /** Ranks that the error names. */
   readonly ranks?: readonly number[]
-  /** When `job.lost` fired, and for whom. */
+  /** Time at which `job.lost` fired, and the lost ranks. */
   readonly lostAt?: number | undefined
   readonly lostRanks?: readonly number[]
-  /** The wait ended well, which it must not. */
+  /** Set if the wait succeeded, which is a failure of the case. */
   readonly unexpected?: string
 }
 
-/** The numbers of a seed, each from 0 to 1. */
+/** Returns a generator of random numbers from 0 to 1 for a seed. */
 function numbersOf(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -77,12 +78,13 @@ function numbersOf(seed: number): () => number {
   }
 }
 
-/** Milliseconds that no wait of these ranks takes, unless it waits for its own limit and should not. */
+/** Milliseconds. A wait takes this long only if it wrongly runs into its limit. */
 const longLimit = 120_000
 
 /**
- * The case of a seed. Seeds in a row go through all ways and stages before one comes again, and draw the rest.
- * @param stoppedLimit - milliseconds after which the others give up a rank that stands still
+ * Returns the case of a seed. Consecutive seeds go through all combinations of ways and stages before one repeats. The
+ * rest is random.
+ * @param stoppedLimit - milliseconds after which the other ranks give up a stopped rank
  */
 export function planOf(seed: number, stoppedLimit: number): Plan {
   const next = numbersOf(seed)
@@ -90,7 +92,7 @@ export function planOf(seed: number, stoppedLimit: number): Plan {
   const way = ways[seed % ways.length] as Way
   const stage = stages[Math.floor(seed / ways.length) % stages.length] as Stage
   const worldSize = 2 + below(7)
-  // One that ends well, or stands still, is no failure for a launcher to end the others for.
+  // If a rank exits with status 0 or only stops, a launcher has no failure for which it would stop the others.
   const chosen = launchers[below(launchers.length)] as Launcher
   const launcher = chosen === 'stop' && (way === 'exit' || way === 'stop') ? 'continue' : chosen
   const isSilent = way === 'stop' || (stage === 'bootstrap' && launcher === 'foreign')
@@ -98,7 +100,7 @@ export function planOf(seed: number, stoppedLimit: number): Plan {
   return { seed, worldSize, endedRank: below(worldSize), way, stage, launcher, delay: below(40), limit }
 }
 
-/** Whether only the limit of their own waits can tell the others. */
+/** Returns true if only the limits of their own waits can inform the other ranks of the fault. */
 export function isSilent({ way, stage, launcher }: Plan): boolean {
   return way === 'stop' || (stage === 'bootstrap' && launcher === 'foreign')
 }

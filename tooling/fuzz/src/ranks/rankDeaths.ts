@@ -2,31 +2,31 @@ import { parseArgs } from 'node:util'
 import { describePlan, planOf } from './plan.js'
 import { isLate, runCase } from './runCase.js'
 
-/** A campaign over ranks that die. */
+/** Options of a campaign in which ranks die. */
 export interface RankDeathsOptions {
   readonly seed: number
-  /** How many cases: of the seed and of those that follow it. */
+  /** Number of cases. Each case uses the next seed. */
   readonly count: number
-  /** Ends the campaign after the case that is under way. */
+  /** If aborted, the campaign ends after the current case. */
   readonly signal?: AbortSignal | undefined
-  /** Milliseconds beyond its deadline that a report may take. Default 1000. */
+  /** Milliseconds by which a report may exceed its deadline. Default 1000. */
   readonly slack?: number | undefined
-  /** Milliseconds after which ranks give up one that stands still. Default 3000. */
+  /** Milliseconds after which ranks give up a stopped rank. Default 3000. */
   readonly limit?: number | undefined
   readonly onCase?: ((words: string, wrong: readonly string[]) => void) | undefined
 }
 
 export interface RankDeathsResult {
   readonly ran: number
-  /** One a case, with its seed. */
+  /** One text for each failed case, with its seed. */
   readonly failures: string[]
-  /** How many of the failures are of nothing but time: on a busy machine they say little. */
+  /** Number of failures that concern only time. On a busy machine they mean little. */
   readonly late: number
 }
 
 /**
- * Lets ranks be killed, stop, throw and call `process.exit(0)` at ten stages, on the software device: the others must
- * say so in time, and nothing may be left.
+ * Runs cases on the software device in which a rank is killed, stops, throws or calls `process.exit(0)` at one of ten
+ * stages. The other ranks must report the fault in time, and nothing may be left behind.
  */
 export async function runRankDeaths(options: RankDeathsOptions): Promise<RankDeathsResult> {
   const { seed, count, signal, slack = 1000, limit = 3000, onCase } = options
@@ -45,7 +45,7 @@ export async function runRankDeaths(options: RankDeathsOptions): Promise<RankDea
   return { ran, failures, late }
 }
 
-/** For `npm run fuzz -- ranks`. */
+/** Command of `npm run fuzz -- ranks`. */
 export const rankDeaths = {
   title: 'ranks that are killed, stop, throw or exit: --seed N, --count N, --slack MS, --limit MS',
   async run(values: readonly string[]): Promise<number> {
@@ -58,7 +58,7 @@ export const rankDeaths = {
       count: Number(given.count ?? (given.seed === undefined ? 40 : 1)),
       slack: Number(given.slack ?? 1000),
       limit: Number(given.limit ?? 3000),
-      // At once: a long campaign may be ended before its end.
+      // Each case is printed at once, because the user may stop a long campaign early.
       onCase: (words, wrong) => {
         process.stdout.write(`${[`${wrong.length === 0 ? 'ok' : 'FAILED'} ${words}`, ...wrong].join('\n  ')}\n`)
       },

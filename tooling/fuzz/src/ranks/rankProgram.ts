@@ -1,5 +1,5 @@
-// One rank of a case. It comes to the stage of the plan with all others; there the endedRank dies, and the others say
-// what they hear.
+// One rank of a case. All ranks go to the stage of the plan. There `endedRank` dies, and the other ranks report the
+// error that they get.
 import { existsSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DescriptorServer, DescriptorSocket, Device, DeviceBuffer } from '@shoal/driver'
@@ -50,7 +50,7 @@ async function join(): Promise<Job> {
   return joined
 }
 
-/** All are here; from now on one is missing. */
+/** Waits until all ranks are ready. After that, `endedRank` dies. */
 async function ready(among: Job): Promise<void> {
   await among.barrier('ready')
   if (isEndedRank) await die()
@@ -110,7 +110,7 @@ async function pe(among: Job): Promise<void> {
 
 const nothing = new Uint8Array(0)
 
-/** What the others wait for. */
+/** Runs the operation that the ranks wait for. */
 async function work(): Promise<void> {
   job = await join()
   const { lost: signal } = job
@@ -139,7 +139,7 @@ try {
     missing?: number[]
     ranks?: number[]
   }
-  // The alarm may come behind the error. A rank that stands still raises none.
+  // `job.lost` may fire after the error. For a stopped rank it does not fire.
   const end = Date.now() + 5000
   while (way !== 'stop' && job !== undefined && lostAt === undefined && Date.now() < end) await sleep(5)
   const named = ranks ?? missing ?? []
@@ -147,5 +147,5 @@ try {
 }
 while (!existsSync(task.done)) await sleep(20)
 await job?.dispose()
-// What an aborted communicator or a session that is stuck has under way must not hold the process.
+// Running work of an aborted communicator or a stuck session must not keep the process alive.
 process.exit(0)

@@ -8,13 +8,13 @@ import { fileURLToPath } from 'node:url'
 import { leftovers } from './leftovers.js'
 import { isSilent, type Line, type Plan, type Task } from './plan.js'
 
-// From the sources too, where a test runs them.
+// The built program, also if a test runs this file from source.
 const program = fileURLToPath(new URL('../../dist/ranks/rankProgram.js', import.meta.url))
 const shoal = fileURLToPath(new URL('../../../../packages/cli/bin/shoal.js', import.meta.url))
-/** Milliseconds for a case beyond its limit: a case that takes longer hangs. */
+/** Milliseconds. A case that takes this much longer than its limit hangs. */
 const longest = 60_000
 
-/** A case under way. */
+/** A running case. */
 class Case {
   readonly lines: Line[] = []
   readonly errors: string[] = []
@@ -48,7 +48,7 @@ class Case {
     return this.lines.find(({ faultAt }) => faultAt !== undefined)?.faultAt
   }
 
-  /** What the others have said, one each. */
+  /** The report of each other rank. */
   get reports(): Line[] {
     return this.lines.filter(({ at, unexpected }) => at !== undefined || unexpected !== undefined)
   }
@@ -74,7 +74,7 @@ function kill(pid: number | undefined): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended.
+    // The process has already ended.
   }
 }
 
@@ -119,7 +119,10 @@ function startAll(one: Case, plan: Plan, folder: string, marker: string): Task {
   return task
 }
 
-/** Runs a case. @returns what was wrong */
+/**
+ * Runs a case.
+ * @returns the faults that were found
+ */
 export async function runCase(plan: Plan, slack: number): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-ranks-'))
   const marker = `shoal-case-${process.pid}-${plan.seed}-${Math.random().toString(36).slice(2)}`
@@ -146,14 +149,14 @@ export async function runCase(plan: Plan, slack: number): Promise<string[]> {
   return wrong.length === 0 ? [] : [...wrong, ...one.errors.map((text) => `stderr: ${text.trim()}`)]
 }
 
-/** `shoal run` has ended all with the status of the first that failed. */
+/** Checks that `shoal run` has ended all ranks with the status of the first failed rank. */
 function checkEnded({ way }: Plan, { ends, faultAt }: Case): string[] {
   if (faultAt === undefined) return ['the rank did not come to where it was to die']
   const status = way === 'kill' ? 128 + 9 : 1
   return ends[0] === status ? [] : [`shoal run ended with status ${ends[0]}, not ${status}`]
 }
 
-/** Whether what was wrong is a matter of time alone. */
+/** Returns true if a fault concerns only time. */
 export function isLate(words: string): boolean {
   return /^rank \d+: (\d+ ms after the deadline|job\.lost fired)/.test(words)
 }
@@ -182,16 +185,17 @@ function checkReports(plan: Plan, { reports, faultAt, ends, pids }: Case, slack:
       continue
     }
     const late = silent ? at - since - plan.limit : at - Math.max(since, faultAt)
-    // A machine with too much to do may not run it for a while.
+    // A busy machine may not run the rank for a while, so that time is subtracted.
     if (late - stall > slack) say(`${late} ms after the deadline, ${stall} ms of them not run`)
-    // The first whose limit passes in bootstrap speaks for all who wait there.
+    // In bootstrap, the first rank whose limit passes ends the wait of all others.
     if (silent && stage !== 'bootstrap' && late < -50) say(`${-late} ms before its limit`)
     if (!codesOf(plan).test(code)) say('another error than this')
-    // Nobody knows who would have set a key, and without rank 0 a foreign launcher has nobody who knows who came.
+    // In these cases the error cannot name the rank: no rank knows who would have set a key, and with a foreign
+    // launcher only rank 0 knows which ranks have joined.
     const isNameless =
       (stage === 'get' && silent) || (stage === 'bootstrap' && launcher === 'foreign' && endedRank === 0)
     const isNaming = /RENDEZVOUS_TIMEOUT|RANKS_LOST/.test(code) && !isNameless
-    // Whoever gives up in bootstrap leaves, which those who come later are told of too.
+    // A rank that gives up in bootstrap leaves too, so later ranks also get its name.
     const isAmong = stage === 'bootstrap' && plan.way === 'exit' && ranks.includes(endedRank)
     if (isNaming && !isAmong && String(ranks) !== String(endedRank))
       say(`names ${ranks.join(', ') || 'nobody'}, not ${endedRank}`)
@@ -207,12 +211,12 @@ function checkReports(plan: Plan, { reports, faultAt, ends, pids }: Case, slack:
   return wrong
 }
 
-/** The errors that the others may get. */
+/** Returns the error codes that the other ranks may get. */
 function codesOf(plan: Plan): RegExp {
   const { stage } = plan
   if (stage === 'initRank')
     return /^(SHOAL_ABORTED|SHOAL_COMMUNICATOR_ABORTED|SHOAL_TIMEOUT|ncclRemoteError|ncclSystemError)$/
-  // One that died before the others have queued theirs is told by the call itself.
+  // If the rank died before the others queued their part, the call itself fails.
   if (stage === 'allReduce' || stage === 'sendReceive') return /^(SHOAL_COMMUNICATOR_ABORTED|ncclRemoteError)$/
   if (stage === 'nvshmem') return /^(SHOAL_ABORTED|SHOAL_TIMEOUT|NVSHMEMX_ERROR_INTERNAL)$/
   if (stage === 'descriptor') return isSilent(plan) ? /^SHOAL_TIMEOUT$/ : /^(ECONNRESET|SHOAL_ABORTED)$/

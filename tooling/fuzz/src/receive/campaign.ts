@@ -7,9 +7,9 @@ import { Victim } from './victimProcess.js'
 
 export interface ReceiveOptions {
   readonly seed: number
-  /** How many cases: of the seed and of those that follow it. */
+  /** Number of cases. Each case uses the next seed. */
   readonly count: number
-  /** Cases of one kind alone. */
+  /** Runs only cases of this kind. */
   readonly only?: Kind | undefined
   readonly onFailure?: ((words: string) => void) | undefined
   readonly onCase?: ((ran: number) => void) | undefined
@@ -20,14 +20,14 @@ export interface ReceiveResult {
   readonly refused: number
   readonly opened: number
   readonly failures: readonly string[]
-  /** How often each error came, by its text without what varies. */
+  /** Number of occurrences of each error, by its text without the parts that vary. */
   readonly errors: ReadonlyMap<string, number>
 }
 
-/** After so many cases it is looked for what they have left. */
+/** Number of cases between two checks for leaks. */
 const checkedAfter = 100
 
-/** What is wrong with how a case ended; undefined for nothing. */
+/** Returns the fault in the outcome of a case, or undefined if there is no fault. */
 function faultOf(one: Case, outcome: Outcome, memories: Memories): string | undefined {
   if (outcome.kind === 'wrong') return outcome.what
   const ends = one.kind === 'share' ? ['done', 'refused'] : one.kind === 'handle' ? ['done'] : ['opened']
@@ -47,8 +47,8 @@ function describeCase({ seed, kind, template, parts, offers, answers }: Case): s
 }
 
 /**
- * Sends wrong messages to a process that receives memory, over every channel, and lets senders end in the middle. Each
- * must end with an error of Shoal's or with memory that the sender really shared, and leave nothing open.
+ * Sends wrong messages over every channel to a process that receives memory. Some senders end in the middle. Each case
+ * must end with an error of Shoal or with memory that the sender really shared, and must leave nothing open.
  */
 export async function runReceiveCampaign(options: ReceiveOptions): Promise<ReceiveResult> {
   const { seed, count, only, onFailure, onCase } = options
@@ -73,7 +73,7 @@ export async function runReceiveCampaign(options: ReceiveOptions): Promise<Recei
     sender = new Sender(victim, memories.strays)
     const known = await victim.ask({ ask: 'secret' })
     if (known.kind === 'secret') forge(memories, known)
-    // What is loaded on first use is there before anything is counted.
+    // These cases load everything that is loaded on first use, so that later counts do not include it.
     for (const warm of warmUp(memories)) await sender.run(warm)
     await check()
     return sender
@@ -112,7 +112,7 @@ export async function runReceiveCampaign(options: ReceiveOptions): Promise<Recei
   return { ran, ...counts, failures, errors }
 }
 
-/** A message that names memory of the receiver, as if one of its threads had sent it. */
+/** Adds a message that names memory of the receiver, as if one of its threads had sent it. */
 function forge(
   { shared }: Memories,
   { address, process }: { readonly address: string; readonly process: number },
@@ -125,7 +125,7 @@ function forge(
   shared.splice(at < 0 ? shared.length : at, at < 0 ? 0 : 1, forged)
 }
 
-/** One right message of each template and kind. */
+/** Returns one right message of each template and kind. */
 function warmUp(memories: Memories): Case[] {
   const found = new Map<string, Case>()
   for (let seed = 1; found.size < memories.shared.length + memories.handles.length + 1; seed += 1) {
@@ -138,7 +138,7 @@ function warmUp(memories: Memories): Case[] {
   return [...found.values()]
 }
 
-/** For `npm run fuzz -- receive`. */
+/** Command of `npm run fuzz -- receive`. */
 export const wrongMessages = {
   title: `wrong messages for what receives memory: --seed N, --count N, --only ${kinds.join('|')}, --errors`,
   async run(values: readonly string[]): Promise<number> {

@@ -1,9 +1,9 @@
-/** One case of the campaign by its seed: what is sent, and over what. */
+/** One case of the campaign: the seed determines the messages and the channel. */
 import { Random } from '@shoal/conformance'
 import type { Memories, Template } from './memories.js'
 import { mutateBytes, mutateData, mutateDescriptors, pick } from './mutate.js'
 
-/** What a socket gets at once, without the frame that `DescriptorSocket` puts around it where `isRaw`. */
+/** Content of one send to a socket. If `isRaw` is set, `DescriptorSocket` puts no frame around it. */
 export interface Part {
   readonly bytes: Uint8Array
   readonly descriptors: readonly number[]
@@ -17,10 +17,12 @@ export interface Case {
   readonly seed: number
   readonly kind: Kind
   readonly template: Template
-  /** Whether everything is as it should be. */
+  /** True if the case contains no mistake. */
   readonly isRight: boolean
   readonly parts: readonly Part[]
-  /** Messages of a channel that announce a share, before `path` is put in; what the receiver is answered with. */
+  /**
+   * Messages of a channel that announce a share, in which `path` is still empty. `answers` are the receiver's answers.
+   */
   readonly offers: readonly object[]
   readonly answers: readonly object[]
 }
@@ -55,11 +57,11 @@ export function framed(bytes: Uint8Array, descriptors: number): Uint8Array {
 function templateOf(random: Random, kind: Kind, { shared, handles }: Memories): Template {
   if (kind === 'handle') return pick(random, handles)
   const found = pick(random, shared)
-  // Many pieces take long: one in eight of those that are drawn.
+  // Many pieces take long, so only one in eight of these draws is used.
   return found.messages.length > 1 && random.integer(0, 7) > 0 ? (shared[0] as Template) : found
 }
 
-/** A message with up to three things changed: its data, its bytes, its descriptors, or which message it is. */
+/** Returns a message with up to three changes: in its data, its bytes or its descriptors, or of the whole message. */
 function changedPart(random: Random, { data, descriptors }: Template['messages'][number], memories: Memories): Part {
   let changed: unknown = data
   let list = descriptors
@@ -89,7 +91,7 @@ function partsOf(random: Random, template: Template, isRight: boolean, memories:
   return parts
 }
 
-/** Frames that say something else than what comes, and descriptors where none belong. */
+/** Returns frames whose header differs from the content, with descriptors where none belong. */
 function frames(random: Random, part: Part, memories: Memories): Part[] {
   const announced = pick(random, [part.descriptors.length, 0, 1, 64, 65, 2 ** 31, 2 ** 32 - 1])
   const frame = Buffer.from(framed(part.bytes, announced))

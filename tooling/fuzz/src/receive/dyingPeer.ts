@@ -1,4 +1,4 @@
-/** A peer that is killed after part of a message: `dyingPeer.js PATH BYTES`, in base64. */
+/** A peer that is killed after it has sent part of a message: `dyingPeer.js PATH BYTES`. BYTES is base64. */
 import { DescriptorServer } from '@shoal/driver'
 import { sendRaw } from './rawSocket.js'
 

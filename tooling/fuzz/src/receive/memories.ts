@@ -1,4 +1,4 @@
-/** Memory that this process really shares, the messages that say so, and how to tell it by its contents. */
+/** Memory that this process really shares, the right messages for it, and a check that recognizes it by its content. */
 import { closeSync, openSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import {
@@ -27,13 +27,13 @@ export interface Memories {
   readonly device: Device
   readonly shared: Template[]
   readonly handles: readonly Template[]
-  /** Descriptors of other things. */
+  /** Descriptors of other objects. */
   readonly strays: readonly number[]
-  /** What is wrong with memory that begins and ends with these bytes; undefined for what is shared here. */
+  /** Takes the first and last bytes of memory. Returns a fault, or undefined if the memory was shared here. */
   stranger(start: Uint8Array, end: Uint8Array): string | undefined
 }
 
-/** Each word says which memory it is of, and where it lies. */
+/** Each word holds the number of its memory and its own index, which takes this many bits. */
 const indexBits = 26
 
 function pattern(id: number, bytes: number): Uint32Array {
@@ -44,7 +44,7 @@ function pattern(id: number, bytes: number): Uint32Array {
 
 let made: Promise<Memories> | undefined
 
-/** Once for each process: it takes 150 MB. */
+/** Creates the memory once for each process, because it takes 150 MB. */
 export function memoriesOfProcess(): Promise<Memories> {
   process.env['SHOAL_DEVICE'] = 'sim'
   made ??= makeMemories()
@@ -131,7 +131,7 @@ async function makeMemories(): Promise<Memories> {
       return byte === (((((id << indexBits) | (at >>> 2)) >>> 0) >>> (8 * (at & 3))) & 255)
     })
   const isKnown = (bytes: Uint8Array): boolean =>
-    // Too short to say where it lies.
+    // The bytes are too few to find their position.
     bytes.length < 8 ||
     [0, 1, 2, 3].some((skipped) => {
       const word = Buffer.from(bytes).readUInt32LE(skipped)
@@ -139,7 +139,7 @@ async function makeMemories(): Promise<Memories> {
       const offset = (word & (2 ** indexBits - 1)) * 4 - skipped
       return offset >= 0 && offset + bytes.length <= (sizes.get(id) ?? 0) && matches(bytes, id, offset)
     })
-  // One by one: a sender may put pieces of several memories behind each other.
+  // Each end is checked alone, because a sender may join pieces of several memories.
   const stranger = (...ends: Uint8Array[]): string | undefined => {
     const unknown = ends.find((bytes) => !isKnown(bytes))
     return unknown && `memory that nobody shared: ${Buffer.from(unknown).toString('hex')}`
@@ -148,5 +148,5 @@ async function makeMemories(): Promise<Memories> {
   return { device, shared, handles, strays, stranger }
 }
 
-/** Until the process ends. */
+/** Keeps objects alive until the process ends. */
 const kept: unknown[] = []

@@ -1,6 +1,6 @@
 import type { Random } from '@shoal/conformance'
 
-/** Values that do not belong where they are put. */
+/** Values that are wrong in any field. */
 const junk: readonly unknown[] = [
   null,
   true,
@@ -78,7 +78,7 @@ const pick = <T>(random: Random, list: readonly T[]): T => list[random.integer(0
 
 const isHolder = (value: unknown): value is Holder => typeof value === 'object' && value !== null
 
-/** All objects and arrays in a value. */
+/** Returns all objects and arrays in a value. */
 function holders(value: unknown): Holder[] {
   if (!isHolder(value)) return []
   return [value, ...Object.values(value).slice(0, 100).flatMap(holders)]
@@ -106,7 +106,7 @@ function changedText(random: Random, text: string): string {
   return pick(random, changes)()
 }
 
-/** Changes the bytes that stand in base64, so that the text stays right. */
+/** Changes a byte that the text encodes in base64, so that the text remains valid base64. */
 function changedBase64(random: Random, text: string): string {
   const bytes = Buffer.from(text, 'base64')
   if (bytes.length === 0) return text
@@ -135,7 +135,7 @@ function changedValue(random: Random, value: unknown): unknown {
   return list
 }
 
-/** A copy of plain data with one thing changed. */
+/** Returns a copy of plain data with one change. */
 export function mutateData(random: Random, data: unknown): unknown {
   const copy: unknown = structuredClone(data)
   const all = holders(copy)
@@ -144,7 +144,7 @@ export function mutateData(random: Random, data: unknown): unknown {
   const keys = Object.keys(holder)
   const key = keys.length === 0 || random.integer(0, 6) === 0 ? pick(random, fields) : pick(random, keys)
   const put = (name: string, value: unknown): void => {
-    // Assigning to __proto__ would not make a property, as JSON.parse does.
+    // An assignment to `__proto__` would not create a property, but JSON.parse does.
     Object.defineProperty(holder, name, { value, writable: true, enumerable: true, configurable: true })
   }
   const other = pick(random, keys.length === 0 ? fields : keys)
@@ -158,7 +158,7 @@ export function mutateData(random: Random, data: unknown): unknown {
   return copy
 }
 
-/** A copy of bytes with something changed. */
+/** Returns a copy of bytes with one change. */
 export function mutateBytes(random: Random, bytes: Uint8Array): Uint8Array {
   const at = random.integer(0, Math.max(bytes.length - 1, 0))
   const end = random.integer(at, bytes.length)
@@ -186,7 +186,7 @@ export function mutateBytes(random: Random, bytes: Uint8Array): Uint8Array {
   return pick(random, changes)()
 }
 
-/** A copy of a list of descriptors with something changed. */
+/** Returns a copy of a list of descriptors with one change. */
 export function mutateDescriptors(random: Random, own: readonly number[], others: readonly number[]): number[] {
   const copy = [...own]
   const at = random.integer(0, copy.length)

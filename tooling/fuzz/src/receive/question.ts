@@ -1,19 +1,19 @@
-/** What the process under test is asked to do, and what it answers. */
+/** Requests to the process under test, and its answers. */
 
 export type Question =
-  /** Connects to the sender, for the questions that follow. */
+  /** Connects to the sender, for the next questions. */
   | { readonly ask: 'connect'; readonly path: string }
   | { readonly ask: 'receiveMemory' | 'frame' }
   | { readonly ask: 'receiveHandle'; readonly content: 'memory' | 'pool' }
-  /** `receive` on a channel between processes that carries these messages and then closes. */
+  /** Calls `receive` on a channel between processes that delivers these messages and then closes. */
   | { readonly ask: 'receive'; readonly messages: readonly unknown[] }
-  /** `share` on a channel between processes: the answer to `path` comes first. */
+  /** Calls `share` on a channel between processes. The first outcome is `path`, the second one is the result. */
   | { readonly ask: 'share' }
-  /** `share` and `receive` over ports of one thread, with messages changed on their way. */
+  /** Calls `share` and `receive` over ports of one thread, and changes the messages between them. */
   | { readonly ask: 'thread'; readonly seed: number }
-  /** Where memory lies that is never shared. */
+  /** Returns the address of memory that is never shared. */
   | { readonly ask: 'secret' }
-  /** Whether anything is left, and whether what was never shared is as it was. */
+  /** Checks that nothing is left open, and that memory that was never shared is unchanged. */
   | { readonly ask: 'check' }
 
 export type Outcome =
@@ -25,10 +25,10 @@ export type Outcome =
       readonly kind: 'opened'
       readonly way: string
       readonly byteLength: number
-      /** The first and the last bytes, hexadecimal. */
+      /** The first and the last bytes, in hexadecimal. */
       readonly start: string
       readonly end: string
-      /** Whether it is memory of the process under test: it may be opened where that process has shared it itself. */
+      /** True if the memory belongs to the process under test. It may only be opened if that process has shared it. */
       readonly own: boolean
     }
   | { readonly kind: 'wrong'; readonly what: string }

@@ -1,11 +1,11 @@
-/** Bytes and descriptors as they come, past the frames of `DescriptorSocket`. */
+/** Sends bytes and descriptors unchanged, without the frames of `DescriptorSocket`. */
 
 interface Addon {
-  /** The number of bytes, or minus errno. */
+  /** Returns the number of bytes sent, or a negative errno. */
   sendSocket(descriptor: number, bytes: Uint8Array, descriptors: readonly number[]): number
 }
 
-// Its declarations are nobody's to use.
+// The package publishes no declarations for its internal entry point.
 const { addon } = (await import('@shoal/ffi/internal')) as unknown as { addon(): Addon }
 
 export function sendRaw(descriptor: number, bytes: Uint8Array, descriptors: readonly number[]): number {

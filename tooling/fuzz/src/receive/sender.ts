@@ -1,4 +1,4 @@
-/** Sends the messages of a case to the process under test, over the channel that the case names. */
+/** Sends the messages of a case to the process under test, over the channel of the case. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -18,10 +18,10 @@ const nextPath = (): string => {
   return `\0shoal-share-fuzz-${process.pid}-${paths}`
 }
 
-/** Bytes that fit into an argument of a program. */
+/** Bytes that fit into a command-line argument. */
 const mostOfArgument = 60_000
 
-/** What a send says when nobody reads. */
+/** Result of a send when the buffer of the socket is full. */
 const tryAgain = -11
 
 export class Sender {
@@ -58,7 +58,10 @@ export class Sender {
     }
   }
 
-  /** One connection for many cases, as long as nothing can be left in it. */
+  /**
+   * Returns the open connection, or opens one. Many cases use the same connection, as long as no message can be left in
+   * it.
+   */
   async #connect(): Promise<DescriptorSocket | Outcome> {
     if (this.#socket !== undefined) return this.#socket
     const path = nextPath()
@@ -81,7 +84,7 @@ export class Sender {
     const stop = new AbortController()
     const sent = sendAll(socket, one.parts, stop.signal)
     const closes = one.parts.length !== 1 || mayWantMore(one.parts[0] as Part)
-    // The end of the sender is the end of what the other side waits for.
+    // Closing the connection ends the receiver's wait for further messages.
     if (closes) void sent.then(() => this.close())
     const outcome = await answered
     stop.abort()
@@ -125,14 +128,14 @@ export class Sender {
     let socket: DescriptorSocket | undefined
     try {
       socket = await server.accept({ signal: stop.signal })
-      // Who comes once more finds nobody.
+      // A second connection attempt must fail.
       server.dispose()
       await socket.receive({ signal: stop.signal })
       await sendAll(socket, one.parts, stop.signal)
-      // One that has ended before it was told that the memory is taken, has given it up.
+      // A sender that ends before it hears that the memory was taken has aborted the transfer.
       if (!one.isRight && (one.parts.length !== 1 || mayWantMore(one.parts[0] as Part))) socket.dispose()
     } catch {
-      // It wanted nothing of what was offered.
+      // The receiver refused the offer.
     }
     const outcome = await answered
     socket?.dispose()
@@ -157,9 +160,9 @@ export class Sender {
         }
       }
     } catch {
-      // It refused the answer before.
+      // The sharer refused an earlier answer.
     }
-    // One that says more than it has to, after it took the memory.
+    // Sends an extra message after the memory was taken.
     if (random.integer(0, 3) === 0)
       await socket.send({ descriptors: [pick(random, this.#strays)] }).catch(() => undefined)
     socket.dispose()
@@ -188,11 +191,11 @@ async function sendAll(socket: DescriptorSocket, parts: readonly Part[], signal:
   try {
     for (const { bytes, descriptors } of parts) await socket.send({ bytes, descriptors }, { signal })
   } catch {
-    // The other side has enough.
+    // The receiver has closed the connection.
   }
 }
 
-/** Whether the other side may wait for further messages. */
+/** Returns true if the receiver may wait for further messages. */
 function mayWantMore({ bytes }: Part): boolean {
   try {
     const { pieces } = JSON.parse(Buffer.from(bytes).toString()) as { pieces?: unknown }

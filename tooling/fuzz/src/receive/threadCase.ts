@@ -1,11 +1,11 @@
-/** Memory between ports of one thread, whose messages are changed on their way. */
+/** Shares memory between ports of one thread, and changes the messages between them. */
 import { MessageChannel, MessagePort } from 'node:worker_threads'
 import { Random } from '@shoal/conformance'
 import type { DeviceBuffer } from '@shoal/driver'
 import { receive, type SharedMemory, share } from '@shoal/driver/sharing'
 import { mutateData, pick } from './mutate.js'
 
-/** What only structured clones can carry. */
+/** Values that only a structured clone can carry. */
 const ofThreads: readonly (() => unknown)[] = [
   () => 1n,
   () => undefined,
@@ -17,7 +17,7 @@ const ofThreads: readonly (() => unknown)[] = [
   () => new Array(3),
 ]
 
-/** The wrong messages of a case, by whom they come from. */
+/** Messages of a case that are changed: the offer, those to the receiver, and those to the sender. */
 interface Plan {
   readonly offer: boolean
   readonly toReceiver: boolean
@@ -29,7 +29,7 @@ function changed(random: Random, message: object): unknown {
   return mutateData(random, message)
 }
 
-/** @returns how `receive` ended: with memory, with an error. That of `share` is an error or nothing. */
+/** @returns how `receive` ended (with memory or an error) and how `share` ended (with an error or undefined) */
 export async function threadCase(
   seed: number,
   buffer: DeviceBuffer,
@@ -67,7 +67,7 @@ export async function threadCase(
       receiver.port1.postMessage(wrong)
       port.close()
     }
-    // Whatever the receiver makes of it, nothing else comes.
+    // The receiver gets no further message, whatever it does.
     setTimeout(() => receiver.port1.close(), 5)
   })
   const caught = (error: Error): Error => error

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The process under test: it receives what it is told to, and says what came of it. */
+/** The process under test. It receives memory on request and reports the outcome. */
 import { EventEmitter } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -12,12 +12,12 @@ import type { Outcome, Question } from './question.js'
 import { threadCase } from './threadCase.js'
 
 const device = Device.get(0)
-/** Longer than any question takes on the busiest machine: a case that ends by it hangs. */
+/** Milliseconds. No question takes longer, even on a busy machine, so a case that reaches this limit hangs. */
 const wait = { timeout: 60_000 }
 const bytesShown = 64
 const secretByte = 0xee
 const secret = DeviceBuffer.allocate(device, 'u8', 4096).fillSync(secretByte)
-/** Shared with others, and therefore theirs to read. */
+/** Memory that this process shares. The other side may read it. */
 const offered = DeviceBuffer.allocate(device, 'u8', 4096).fillSync(0xab)
 let socket: DescriptorSocket | undefined
 
@@ -38,7 +38,7 @@ function refusal(error: unknown): Outcome {
   return { kind: 'refused', name, message: message.slice(0, 300), code }
 }
 
-/** Reads both ends of what was opened, asks for all that it has, and closes it. */
+/** Reads both ends of received memory, uses all its properties, and disposes of it. */
 function look(memory: SharedMemory): Outcome {
   const { way, byteLength, shape, strides, length } = memory
   try {
@@ -86,7 +86,7 @@ async function receiveOver(messages: readonly unknown[]): Promise<Outcome> {
     send(): boolean {
       setImmediate(() => {
         for (const message of messages) channel.emit('message', message)
-        // A link says by itself how it ends.
+        // A channel reports its own end.
         setTimeout(() => channel.emit('disconnect'), 5)
       })
       return true

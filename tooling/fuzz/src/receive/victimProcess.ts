@@ -1,10 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type { Outcome, Question } from './question.js'
 
-/** Milliseconds for an answer: more than the process itself waits for anything. */
+/** Milliseconds to wait for an answer. The process itself never waits as long for anything. */
 const patience = 120_000
 
-/** The process under test, as its sender sees it. */
+/** The process under test, as the sender sees it. */
 export class Victim {
   readonly #child: ChildProcess
   readonly #outcomes: Outcome[] = []
