@@ -2,14 +2,14 @@
 // `pnpm test:installs [NAME …]`: installs the packed packages with every package manager, each into an empty project,
 // from a registry on this machine. It then runs a program on the software device. An install fails the check if it
 // exits with another status than 0, asks a question, or needs a script. Test runners are tried the same way.
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fetchNode } from './fetchNode.mjs'
 import { fetchTools } from './fetchTools.mjs'
 import { platforms } from './manifests.mjs'
 import { checkPrinted, ownCaches, rehearse, testInCommonJS, testProgram, wanted, writeProject } from './rehearsal.mjs'
-import { captureBeside, runMain, SetupError } from './workspace.mjs'
+import { captureBeside, root, runMain, SetupError } from './workspace.mjs'
 
 const bunPackage = `@oven/bun-linux-${process.arch === 'arm64' ? 'aarch64' : process.arch}`
 const denoPackage = `@deno/linux-${process.arch}-glibc`
@@ -73,13 +73,18 @@ const managers = {
   },
 }
 
-/** The test runners: package, command and test file. Jest and mocha get the test in CommonJS, their default. */
 const node = process.execPath
+
+/** The test for Jest in the guide to testing. */
+const testInGuide = () =>
+  /^```js\n([\s\S]*?)^```/m.exec(readFileSync(join(root, 'docs/guides/testing-your-project.md'), 'utf8'))[1]
+
+/** The test runners: package, command and test file. Jest and mocha get the test in CommonJS, their default. */
 const runners = {
   jest: {
     with: ['jest@30'],
-    program: () => [node, 'node_modules/jest/bin/jest.js', '--testMatch', '**/sum.test.cjs'],
-    files: () => ({ 'sum.test.cjs': testInCommonJS('') }),
+    program: () => [node, 'node_modules/jest/bin/jest.js', '--testMatch', '**/*.test.cjs'],
+    files: () => ({ 'sum.test.cjs': testInCommonJS(''), 'guide.test.cjs': testInGuide() }),
   },
   mocha: {
     with: ['mocha@11'],
