@@ -5,11 +5,8 @@ export function renderCosts(settings) {
   const lines = [
     '# What a call costs',
     '',
-    'Made by `pnpm docs:hardware` from the newest kept results of `bench-costs`, `bench-gpu`, `bench-graphs`, `bench-captured-step`, `bench-nccl`,',
-    '`bench-nvshmem`, `bench-short-calls` and `bench-import`.',
-    'All subjects take turns in one run, each in a process of its own. A figure is the median of the rounds, and each round is the best of several',
-    'loops. In brackets: the median ratio to the same work in C. The C program runs twice. The ratio of the two copies is the noise floor. Compare',
-    'within a row, not between machines: clocks differ, and other guests of a host can slow a processor by half.',
+    'Times of Shoal next to the same work in C, and in other bindings. In brackets: the ratio to C. Figures compare within a row, not between',
+    'machines. [Performance](../guides/performance.md) says what to do about them, [Method](#method) how they were measured.',
     '',
   ]
   const sections = settings.flatMap((setting) => {
@@ -18,7 +15,7 @@ export function renderCosts(settings) {
     return [`## ${setting.gpuCount} × ${setting.gpu}, NCCL ${ncclOf(setting)}, driver ${setting.driver}`, '', ...parts]
   })
   const nothing = ['No run has been kept so far.', '']
-  return `${[...lines, ...(sections.length > 0 ? sections : nothing), ...reasons].join('\n').trimEnd()}\n`
+  return `${[...lines, ...(sections.length > 0 ? sections : nothing), ...reasons, ...method].join('\n').trimEnd()}\n`
 }
 
 const isBound = ' Here the main threads are bound to the most idle processors.'
@@ -48,6 +45,18 @@ const reasons = [
   '- **Allocation on a stream** costs one object more than C. A [`CachingPool`](../guides/memory-pools.md#caching-pools) makes no call.',
   '- **Import** of `driver`: half of the time V8 compiles, and a quarter of the time Node resolves packages and reads files. `NODE_COMPILE_CACHE=FOLDER`',
   '  or `module.enableCompileCache()` halves the time (Node 22 and later).',
+  '',
+]
+
+const method = [
+  '## Method',
+  '',
+  'All subjects take turns in one run, each in a process of its own. A figure is the median of the rounds, and each round is the best of several',
+  'loops. The ratio to C is the median ratio. The C program runs twice, and the ratio of the two copies is the noise floor. Machines do not compare:',
+  'clocks differ, and other guests of a host can slow a processor by half.',
+  '',
+  '`pnpm docs:hardware` makes this page from the newest kept results of `bench-costs`, `bench-gpu`, `bench-graphs`, `bench-captured-step`,',
+  '`bench-nccl`, `bench-nvshmem`, `bench-short-calls` and `bench-import`.',
   '',
 ]
 
