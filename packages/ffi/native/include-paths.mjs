@@ -1,4 +1,5 @@
-// Prints the -I flags of the Node-API headers, which come as npm packages so that no Node headers need to be installed.
+// Prints the -I flags of the Node-API headers. The headers come as npm packages, so no Node headers need to be
+// installed.
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 

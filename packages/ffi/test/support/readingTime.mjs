@@ -1,13 +1,13 @@
 import { Script } from 'node:vm'
 
-// Declarations as a raw package has them, 430 KB.
+// 430 KB of declarations, like those of a raw package.
 const source = Array.from({ length: 2000 }, (_, index) => {
   const name = `call_${index}`
   const puts = ['first', 'second', 'third'].map((each, at) => `put(${at},${each},'${name}','${each}',8);`).join('\n')
   return `let ${name}_;\nfunction ${name}(first,second,third){\n${puts}\n(${name}_??=bind('${name}',30006,4,'void'))()}`
 }).join('\n')
 
-/** Milliseconds of the processor that this process takes for `work`. */
+/** Returns the processor time of `work` in this process, in milliseconds. */
 export async function processorTime(work) {
   const start = process.cpuUsage()
   await work()
@@ -16,7 +16,7 @@ export async function processorTime(work) {
 }
 
 /**
- * What this process takes to read 430 KB of declarations: how fast the machine is, and what runs beside it, changes
- * that as it changes imports.
+ * Returns the processor time to parse 430 KB of declarations, in milliseconds. The speed of the machine and other
+ * programs change this time in the same proportion as the time of an import.
  */
 export const readingTime = () => processorTime(() => new Script(source))
