@@ -74,7 +74,7 @@ inline int await(void* at) {
 // Returns whole pages of host memory.
 inline void* pages() { return mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
 
-// Runs a body in a process of its own. Waits for the process if `isAwaited`.
+// Runs a body in a new process. Waits for the process if `isAwaited`.
 inline void inProcess(const std::function<void()>& body, bool isAwaited) {
   fflush(stdout);
   const pid_t child = fork();
@@ -93,7 +93,7 @@ struct Group {
   void (*body)();
 };
 
-// Runs all groups, or the named one, each in a process of its own. A group that crashes, poisons or hangs a library
+// Runs all groups, or the named one, each in a new process. A group that crashes, poisons or hangs a library
 // then affects no other group.
 inline int runGroups(int count, char** arguments, const std::vector<Group>& groups, unsigned seconds) {
   for (const auto& [name, body] : groups) {
