@@ -66,16 +66,11 @@ const classesOfColours = {
   },
 }
 
-/** Makes a link to a heading as short as possible, because there are ten thousand. */
+/** Makes a link to a heading as short as possible, because there are ten thousand. As HTML it is no part of a title. */
 function permalink(slug, _options, state, index) {
-  const link = new state.Token('link_open', 'a', 1)
-  link.attrs = [
-    ['class', 'header-anchor'],
-    ['href', `#${slug}`],
-  ]
-  const text = new state.Token('text', '', 0)
-  text.content = '#'
-  state.tokens[index + 1].children.push(link, text, new state.Token('link_close', 'a', -1))
+  const link = new state.Token('html_inline', '', 0)
+  link.content = `<a class="header-anchor" href="#${slug}">#</a>`
+  state.tokens[index + 1].children.push(link)
 }
 
 /** Returns the part of a page that the search reads: names and words, without headings that only group entries. */
@@ -104,6 +99,10 @@ export default defineConfig({
     codeTransformers: [classesOfColours],
     languageAlias: { cu: 'cpp' },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+  },
+  transformPageData({ relativePath, frontmatter }) {
+    // The reference has no order to read it in.
+    if (relativePath.startsWith('packages/')) Object.assign(frontmatter, { prev: false, next: false })
   },
   buildEnd({ outDir }) {
     const [style] = readdirSync(join(outDir, 'assets')).filter((name) => /^style\..*\.css$/.test(name))
