@@ -26,6 +26,7 @@ export function runTests(pnpmFolder, testArguments) {
       command: process.execPath,
       arguments: [join(root, 'tooling/setup/lines.mjs'), '--check'],
     },
+    { name: 'prose', command: process.execPath, arguments: [join(root, 'tooling/setup/prose.mjs')] },
     {
       name: 'regular expressions',
       command: process.execPath,

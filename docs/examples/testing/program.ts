@@ -5,13 +5,13 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 
 export interface End {
   readonly code: number | null
-  /** What it wrote to stdout. */
+  /** Its stdout. */
   readonly output: string
-  /** What it wrote to stderr. */
+  /** Its stderr. */
   readonly errors: string
 }
 
-/** A program of an example, as a process of its own. */
+/** A program of an example, in a separate process. */
 export interface Program {
   readonly child: ChildProcess
   readonly end: Promise<End>
@@ -45,7 +45,7 @@ export function start(script: URL, commandLine: readonly string[] = [], environm
   return { child, end, said }
 }
 
-/** Starts as many ranks of a program by `shoal run`, each with a software device of its own. */
+/** Starts ranks of a program with `shoal run`, each with its own software device. */
 export function startRanks(
   ranks: number,
   script: URL,

@@ -9,7 +9,7 @@ import { scratchFolder } from '../../../../tooling/config/src/scratchFolder.js'
 
 const folder = fileURLToPath(new URL('..', import.meta.url))
 
-/** What its page says, told where to make the link. */
+/** Runs the command of the example's page. */
 function run(environment: NodeJS.ProcessEnv = {}) {
   const { SHOAL_CUDA_LIBRARY: _, ...others } = process.env
   const env = { ...others, SHOAL_DEVICE: 'sim', ...environment }

@@ -38,7 +38,7 @@ function findDevices(): Choice {
   } catch (error) {
     if (isSoftwareDevice()) throw error
     if (error instanceof LibraryNotFoundError) return { noGpu: 'there is no NVIDIA driver (libcuda)' }
-    // The library is there, the kernel's half of the driver is not.
+    // The library exists, but the kernel module of the driver is missing.
     if (error instanceof StatusError && error.api === 'cuInit')
       return { noGpu: `the NVIDIA driver does not start: ${error.code}` }
     throw error

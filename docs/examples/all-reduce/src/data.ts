@@ -20,10 +20,9 @@ export interface Reference {
 /**
  * The sums of all ranks' data, in double precision.
  *
- * NCCL adds n values in single precision in an order of its own: n - 1 additions, each of which rounds a partial sum
- * that is at most Σ|x|, by at most u = 2^-24 of it. So the result is within (n - 1)·u·Σ|x| of the exact sum. The
- * reference itself is off by 2^-53 where that has 2^-24, for which, and for the growth of rounding errors on rounding
- * errors, a thousandth is added.
+ * NCCL adds n values in single precision, in its own order. Each of the n - 1 additions rounds a partial sum, which is
+ * at most Σ|x|, by at most u = 2^-24 of it. So the result is within (n - 1)·u·Σ|x| of the exact sum. A thousandth is
+ * added for the reference, which rounds by 2^-53, and for rounding errors of rounding errors.
  */
 export function referenceFor(elements: number, seed: number, ranks: number): Reference {
   const sums = new Float64Array(elements)

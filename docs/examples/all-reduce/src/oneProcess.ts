@@ -27,7 +27,7 @@ export async function runOneProcess(devices: readonly Device[], options: Options
     const synchronize = () => Promise.all(ranks.map(({ communicator, stream }) => communicator.synchronize(stream)))
 
     allReduce() // the first one connects the ranks
-    for (const { recv, stream } of ranks) recv.fill(Number.NaN, { stream }) // what is checked comes from the timed ones
+    for (const { recv, stream } of ranks) recv.fill(Number.NaN, { stream }) // the timed calls write the results
     await synchronize()
     const start = performance.now()
     for (let i = 0; i < iterations; i += 1) allReduce()

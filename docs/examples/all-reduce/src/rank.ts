@@ -5,9 +5,9 @@ import { describeError } from './failure.js'
 import type { ToParent, ToRank } from './messages.js'
 import type { Options } from './options.js'
 
-/** One rank, in a process of its own. */
+/** Runs one rank in a separate process. */
 export async function runRank(rank: number, ranks: number, options: Options): Promise<void> {
-  // Nobody waits for the result once the parent is gone, and the other ranks end as well.
+  // Once the parent is gone, no process waits for the result, and the other ranks end as well.
   process.once('disconnect', () => process.exit(2))
   try {
     await send(await work(rank, ranks, options))
@@ -30,7 +30,7 @@ async function work(rank: number, ranks: number, options: Options): Promise<ToPa
     using stream = device.createStream()
 
     communicator.allReduce(source, target, { op: 'sum', stream }) // the first one connects the ranks
-    target.fill(Number.NaN, { stream }) // what is checked comes from the timed ones
+    target.fill(Number.NaN, { stream }) // the timed calls write the results
     await communicator.synchronize(stream)
     const start = performance.now()
     for (let i = 0; i < iterations; i += 1) communicator.allReduce(source, target, { op: 'sum', stream })
@@ -47,7 +47,7 @@ async function work(rank: number, ranks: number, options: Options): Promise<ToPa
   }
 }
 
-/** Rank 0 makes the id and tells the parent, which tells the others. */
+/** Rank 0 makes the id and sends it to the parent, which forwards it to the other ranks. */
 async function sharedId(rank: number): Promise<UniqueId> {
   if (rank === 0) {
     const id = UniqueId.create()

@@ -53,7 +53,7 @@ function outcome(child: ChildProcess, rank: number, children: readonly ChildProc
       if (message.kind === 'id') {
         const forward: ToRank = { kind: 'id', id: message.id }
         for (const other of children) {
-          // A rank that has just ended is told of by its own outcome, not by an error here.
+          // The outcome of a rank reports that it has ended; an error here would repeat it.
           if (other !== child && other.connected) other.send(forward, () => undefined)
         }
       } else if (message.kind === 'failed') {

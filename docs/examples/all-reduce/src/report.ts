@@ -20,7 +20,7 @@ export interface RunReport {
   readonly devices: readonly DeviceReport[]
 }
 
-/** Prints what was done and how fast; returns whether all elements are right. */
+/** Prints the work and its speed. Returns whether all elements are correct. */
 export function printReport(report: RunReport): boolean {
   const { devices, elements, seconds } = report
   const ranks = devices.length

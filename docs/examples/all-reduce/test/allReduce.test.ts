@@ -4,7 +4,7 @@ import { type Program, start as startProgram } from '../../testing/program.js'
 
 const main = new URL('../dist/main.js', import.meta.url)
 
-// What chooses the device is a part of what is tested.
+// These tests also cover the choice of the device.
 function start(options: readonly string[], environment: NodeJS.ProcessEnv = {}): Program {
   return startProgram(main, options, { SHOAL_DEVICE: '', ...environment })
 }
@@ -80,7 +80,7 @@ test.each([
 })
 
 test('a requested GPU that does not exist is an error', async () => {
-  // A library that is none stands for the missing driver, also where there is one.
+  // A path without a library simulates the missing driver, even on a machine with a driver.
   const noDriver = { SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' }
   const asked = await run(['--device', 'gpu', '--elements', '7'], noDriver)
   expect(asked).toMatchObject({ code: 2 })
@@ -92,7 +92,7 @@ test('a requested GPU that does not exist is an error', async () => {
   expect(contradiction).toMatchObject({ code: 2 })
 })
 
-/** What was said on stderr, without the software device's own line. */
+/** Returns the lines of stderr without the software device's own line. */
 function linesOf(errors: string): string[] {
   return errors.split('\n').filter((line) => line !== '' && !line.startsWith('shoal: software device'))
 }

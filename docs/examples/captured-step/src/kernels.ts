@@ -1,6 +1,6 @@
 /**
  * `descend` of each weight: weight -= rate * gradient. `gradients` of half the sum of (weight - target)² over the
- * devices, each of which has targets of its own.
+ * devices; each device has its own targets.
  */
 export const ptx = `.version 7.0
 .target sm_70

@@ -4,7 +4,7 @@ import { ptx } from './kernels.js'
 
 const block = 256
 
-/** What one device has of the model: the weights, the same on all, targets of its own, and room for gradients. */
+/** One device's part of the model: weights, equal on all devices, its own targets, and room for gradients. */
 export interface Replica {
   readonly device: Device
   readonly communicator: Communicator

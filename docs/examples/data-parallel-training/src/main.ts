@@ -32,7 +32,7 @@ for (let step = 0; step < steps; step += 1) {
 }
 const parameters = await network.parameters.toArray({ stream })
 
-// Every rank must have come to the same parameters, bit for bit: all added the same sums.
+// All ranks must have the same parameters, bit for bit, because all added the same sums.
 const everyone = await job.gather('parameters', new Uint8Array(parameters.buffer))
 const own = Buffer.from(parameters.buffer)
 const differing = everyone.filter((bytes) => !own.equals(bytes)).length

@@ -1,4 +1,4 @@
-// The same network in TypeScript, which says what the kernels have to come to, and the data.
+// The data, and the same network in TypeScript, whose results the kernels must match.
 export const inputs = 4
 export const hidden = 16
 

@@ -6,7 +6,7 @@ export function contribution(rank: number, step: number): Float64Array<ArrayBuff
   return Float64Array.from({ length: elements }, (_, index) => ((index * 31 + rank * 17 + step * 7) % 1009) - 500)
 }
 
-/** Where a rank is: what it has to have after so many steps, and who took part in each of them. */
+/** Progress of a rank: its state after the steps so far, and the members of each step. */
 export interface Progress {
   readonly state: Float64Array
   /** For each step done, the ranks of the first job that took part. */
@@ -19,7 +19,7 @@ export function advance({ state, members }: Progress, sum: ArrayLike<number>, ra
   return { state: state.map((value, index) => value + (sum[index] as number)), members: [...members, ranks] }
 }
 
-/** How many elements are not what those who took part should have come to. */
+/** Counts the elements that differ from the result of the ranks that took part. */
 export function countWrong({ state, members }: Progress): number {
   const expected = new Float64Array(elements)
   members.forEach((ranks, step) => {

@@ -1,5 +1,5 @@
-// Compares the first steps of a training with a reference: `shoal run -n 2 dist/check.js`. The batch is shared by the
-// ranks, so that any number of them has to come to the same. `--write FOLDER` writes down what python/reference.py
+// Compares the first steps of a training with a reference: `shoal run -n 2 dist/check.js`. The ranks share
+// the batch, so any number of ranks must compute the same. `--write FOLDER` writes down what python/reference.py
 // needs to do the same steps.
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'

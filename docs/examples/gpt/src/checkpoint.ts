@@ -24,7 +24,7 @@ export function writeCheckpoint(file: string, { state, ...facts }: Checkpoint): 
   renameSync(`${file}.new`, file)
 }
 
-/** @throws RangeError for a file that is none, or not whole */
+/** @throws RangeError for a file that is no checkpoint or is truncated */
 export function readCheckpoint(file: string): Checkpoint {
   const bytes = readFileSync(file)
   const end = bytes.indexOf('\n')

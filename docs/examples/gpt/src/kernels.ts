@@ -4,8 +4,8 @@
  * products of matrices. All arrays are rows, one behind the other; a row of activations belongs to one character of one
  * sequence.
  *
- * No sum depends on which thread comes first, so that the same step gives the same bits each time. What many blocks
- * have to add up they leave as parts, which `sumParts` adds in their order.
+ * No sum depends on the order of threads, so a step computes the same bits each time. Sums over many blocks are
+ * written as parts, which `sumParts` adds in a fixed order.
  */
 export const source = `
 #define INFINITY __int_as_float(0x7f800000)

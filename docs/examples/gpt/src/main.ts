@@ -13,8 +13,8 @@ import { Trainer } from './trainer.js'
 
 await using job = await bootstrap()
 process.exitCode = await main(process.argv.slice(2)).catch((error: unknown) => {
-  // What is wrong with options, files or the machine has a code or is one of these; all else is a fault of this
-  // program.
+  // Wrong options, files or machines throw an error with a code or one of these classes. Any other error is a fault of
+  // this program.
   const isForUser = error instanceof ShoalError || error instanceof RangeError
   if (!(error instanceof Error) || !(isForUser || 'code' in error)) throw error
   console.error(`gpt: ${error.message}`)

@@ -3,7 +3,7 @@ import type { Layout, ModelSize } from './model.js'
 
 export type Floats = DeviceBuffer<'f32'>
 
-/** What has to be made room for. */
+/** Sizes that determine how much memory a network needs. */
 export interface Needs {
   readonly size: ModelSize
   readonly layout: Layout
@@ -78,7 +78,7 @@ function arrange({ size, layout, rows, text, parts, losses }: Needs, floats: (co
     statistics: floats(rows * 2),
     logits: floats(rows * vocabulary),
     rowLosses: floats(rows),
-    // Gradients of what is named, used by one layer after the other.
+    // Gradients of the named values; the layers use them one after the other.
     dOut: floats(rows * width),
     dNormal: floats(rows * width),
     dAttended: floats(rows * width),

@@ -39,7 +39,7 @@ type ProductName = Extract<KernelName, `multiply${string}`>
 type Kernels = { readonly [N in KernelName]: Kernel<Signatures[N]> }
 type Sizes = readonly [x: number, y?: number, z?: number]
 
-/** Is told of every launch: for a program that makes the same ones, such as one in C++ to compare with. */
+/** Receives every launch, for a program that repeats them, such as the one in C++ for comparison. */
 export type Recorder = (kernel: Kernel, grid: Sizes, block: Sizes, values: readonly unknown[]) => void
 
 /** The source, and which templates of it are used. */
@@ -58,7 +58,7 @@ const threads = 256
 const byRow = [32, 8] as const
 const blocksFor = (count: number, each = threads): Sizes => [Math.ceil(count / each)]
 
-/** The model on one device: its kernels, its memory, and what is queued on the way forward and on the way back. */
+/** The model on one device: its kernels, its memory, and the work of the forward and backward passes. */
 export class Network {
   readonly device: Device
   readonly size: ModelSize
@@ -233,7 +233,7 @@ export class Network {
     sumParts('positions', sequences, dOut)
   }
 
-  /** Queues a step of AdamW with the gradients that are there, and the end of the step. */
+  /** Queues a step of AdamW with the present gradients, and the end of the step. */
   queueUpdate(stream: Stream, rate: number, decay: number, warmup: number, until: number): void {
     const { weights, gradients, means, squares, step, losses } = this.memory
     const { count, matrices } = this.layout

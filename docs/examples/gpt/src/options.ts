@@ -36,7 +36,7 @@ const defaults = {
   software: { steps: 60, every: 10, batch: 4, context: 32, width: 32, heads: 2, layers: 2, rate: 3e-3, warmup: 10 },
 }
 
-/** @throws TypeError, RangeError for options that are none */
+/** @throws TypeError, RangeError for unknown options and wrong values */
 export function readOptions(words: readonly string[], isSoftware: boolean): Options {
   const text = { type: 'string' } as const
   const names = ['steps', 'every', 'batch', 'context', 'width', 'heads', 'layers', 'rate', 'warmup'] as const

@@ -10,7 +10,7 @@ interface Matrix {
 
 /**
  * The same model in double precision, from elementary operations whose derivatives are put together by the chain rule:
- * slow, and it shares nothing with the kernels. What a training has to come to.
+ * slow, and independent of the kernels. A training must reach the same losses.
  */
 export class Reference {
   readonly weights: Float64Array
@@ -74,7 +74,7 @@ export class Reference {
     this.weights[index] = at(this.weights, index) - now * (direction + decayed)
   }
 
-  /** The loss of one sequence, and what has to be done for its gradients. */
+  /** Returns the loss of one sequence and the function that adds its gradients. */
   #loss(parameters: ReadonlyMap<string, Matrix>, tokens: Int32Array, targets: Int32Array, scale: number): number {
     const { width, heads, layers } = this.#size
     const named = (name: string): Matrix => parameters.get(name) as Matrix

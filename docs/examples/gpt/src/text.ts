@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { generator } from './model.js'
 
-/** The guides of this repository: what is learnt where no text is named. */
+/** The guides of this repository, the default training text. */
 export function defaultFiles(): readonly URL[] {
   const guides = new URL('../../../guides/', import.meta.url)
   const names = readdirSync(guides).filter((name) => name.endsWith('.md'))

@@ -100,7 +100,7 @@ export class Trainer {
     return this.network.memory.state.toArray({ stream: this.#stream })
   }
 
-  /** Goes on from a state, or begins with weights alone. */
+  /** Continues from a saved state, or starts with weights alone. */
   async restore(values: Float32Array): Promise<void> {
     const { memory } = this.network
     memory.state.fill(0, { stream: this.#stream })

@@ -35,7 +35,7 @@ export class CopyingTensor {
     const larger = DeviceBuffer.allocate(this.#device, 'f32', old.length * 2)
     this.mostBytes = old.byteLength + larger.byteLength
     larger.slice(0, old.length).copyFrom(old, { stream })
-    // Whoever knows the old address must be found and told; here that is nobody.
+    // Every holder of the old address would need the new one. Here no other object holds it.
     this.#buffer = larger
     this.bytesCopied += old.byteLength
     this.growths += 1

@@ -13,7 +13,7 @@ export class GrowingTensor {
     this.#width = width
     // Addresses for all rows there may ever be; memory for none of them yet.
     this.#buffer = GrowableBuffer.reserve(device, 'f32', { maximumLength: mostRows * width })
-    // Told the address once, before there is any memory behind it.
+    // The writer receives the address once, before memory is mapped there.
     this.#writer = new RowWriter(device, this.#buffer.address, width)
   }
 

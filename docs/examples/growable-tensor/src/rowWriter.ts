@@ -1,8 +1,8 @@
 import { type Device, DeviceBuffer, type Stream } from '@shoal/driver'
 
 /**
- * Stands for a kernel, a captured graph or another library: whoever was told an address once and goes on using it. Of
- * the buffer behind it, it knows nothing.
+ * Represents a kernel, a captured graph or another library that receives an address once and keeps using it. It does
+ * not know the buffer at that address.
  */
 export class RowWriter {
   readonly #device: Device

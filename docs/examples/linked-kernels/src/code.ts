@@ -35,7 +35,7 @@ DONE:
 }
 `
 
-/** What can be chosen: how it reads, what it computes here, and its instructions from `%f1` to `%f2`. */
+/** The choices: the text, the same computation in JavaScript, and the instructions from `%f1` to `%f2`. */
 export const operations = {
   square: { text: 'x × x', compute: (x: number) => x * x, ptx: 'mul.rn.f32 %f2, %f1, %f1;' },
   double: { text: 'x + x', compute: (x: number) => x + x, ptx: 'add.rn.f32 %f2, %f1, %f1;' },

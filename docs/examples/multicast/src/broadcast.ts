@@ -29,7 +29,7 @@ export function broadcastOnce(devices: readonly Device[], byteLength: number): n
   }
 }
 
-/** The memory of one device: at an address of its own, and bound to the multicast object. */
+/** The memory of one device, mapped at its own address and bound to the multicast object. */
 class Replica {
   readonly #device: Device
   readonly #buffer: DeviceBuffer<'u32'>

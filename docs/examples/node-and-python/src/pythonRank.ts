@@ -16,7 +16,7 @@ export interface Job {
 
 /** The rank that is a Python program, with CuPy where that is installed. */
 export class PythonRank {
-  /** Fires when Python ends without having done its part, so that nobody waits for it in vain. */
+  /** Fires if Python ends before its part is done, so that no rank waits for it forever. */
   readonly gone: AbortSignal
   /** Its exit status. */
   readonly end: Promise<number | null>
@@ -40,7 +40,7 @@ export class PythonRank {
         resolve(status)
       })
     })
-    // A Python that does not start has no input to write to; `error` tells.
+    // If Python does not start, writing fails, and the child's `error` event reports why.
     child.stdin.on('error', () => undefined)
     child.stdin.end(`${JSON.stringify({ ...job, id: job.id.toString() })}\n`)
     return new PythonRank(gone.signal, end)

@@ -10,7 +10,7 @@ export interface ImporterOptions {
   readonly stay: boolean
 }
 
-/** Takes memory from the process at the other end, reads what it wrote, and writes the answer. */
+/** Receives memory from the other process, reads its contents, and writes the answer. */
 export async function runImporter(socket: DescriptorSocket, { pause, stay }: ImporterOptions): Promise<void> {
   using handle = await receiveHandle(socket, 'memory', { timeout: 10_000 })
   using shared = SharedArray.open(Device.get(0), handle)

@@ -1,6 +1,6 @@
 import type { DescriptorSocket } from '@shoal/driver'
 
-/** What is said once the handle is across. */
+/** Messages after the handle has been sent. */
 export type Message = 'mapped' | 'written'
 
 export async function say(socket: DescriptorSocket, message: Message): Promise<void> {

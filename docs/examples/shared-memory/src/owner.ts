@@ -1,4 +1,4 @@
-// Shares memory with whoever connects: `node dist/owner.js PATH [--importers N]`. SIGINT and SIGTERM end it.
+// Shares memory with each process that connects: `node dist/owner.js PATH [--importers N]`. SIGINT and SIGTERM end it.
 import { parseArgs } from 'node:util'
 import { AbortedError, DescriptorServer, type DescriptorSocket, Device } from '@shoal/driver'
 import { serve } from './exporter.js'
@@ -16,7 +16,7 @@ await run('owner', async () => {
   try {
     while (sockets.length < importers) {
       const socket = await server.accept({ signal: stop.signal })
-      // It stays open until the owner ends: that is how an importer learns of it.
+      // The socket stays open until the owner ends. Its closing tells the importer.
       sockets.push(socket)
       await serve(socket, shared, { signal: stop.signal })
     }

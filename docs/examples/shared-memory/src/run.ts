@@ -1,6 +1,6 @@
 import { ShoalError } from '@shoal/driver'
 
-/** Runs a program: what it cannot do something about is one line on stderr and exit status 2. */
+/** Runs a program. An error of the machine becomes one line on stderr and exit status 2. */
 export async function run(name: string, main: () => Promise<number>): Promise<void> {
   try {
     process.exitCode = await main()

@@ -8,7 +8,7 @@ import {
   type ShareableHandle,
 } from '@shoal/driver'
 
-/** Elements both processes agree on; the handle tells only bytes. */
+/** Number of elements, known to both processes, because the handle contains only bytes. */
 const elements = 1_000_000
 
 /** Physical memory at an address of this process: made here, or by another process. */
@@ -25,7 +25,7 @@ export class SharedArray {
 
   static #map(device: Device, memory: PhysicalMemory): SharedArray {
     try {
-      // Disposed of at once: its addresses are given back when what is mapped there is unmapped.
+      // The range is disposed at once. Its addresses are freed when the memory there is unmapped.
       using range = AddressRange.reserve(memory.byteLength)
       return new SharedArray(device, memory, range.map(memory))
     } catch (error) {

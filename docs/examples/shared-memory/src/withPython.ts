@@ -16,7 +16,7 @@ await run('withPython', async () => {
   const device = Device.get(0)
   console.log(`${device.name}${device.isSoftware ? ' (SOFTWARE: this CPU, no GPU)' : ' (GPU)'}`)
   using shared = SharedArray.create(device)
-  // mkdtemp gives a folder that nobody else can search.
+  // mkdtemp makes a folder that no other user can open.
   const folder = mkdtempSync(join(tmpdir(), 'shoal-'))
   try {
     using server = DescriptorServer.listen(join(folder, 'socket'))
