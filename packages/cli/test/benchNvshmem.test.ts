@@ -306,7 +306,7 @@ describe('the benchmark of atomics', () => {
   test.each([...names.slice(1), ...names.slice(4).map((name) => `fetch ${name}`)])(
     'detects a wrong %s',
     async (broken) => {
-      // An odd number, so that an xor changes the word.
+      // An odd number of calls in total, because an even number of xors restores the word.
       const own = session(0, broken)
       const odd = ['atomic', '-n', '1', '-w', String(firstRuns % 2 === 0 ? 0 : 1)]
       const { status, printed, rows, summary } = await runPe(atomicTest, own, odd)

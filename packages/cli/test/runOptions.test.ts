@@ -112,7 +112,7 @@ describe('the environment of a rank', () => {
     ['each', { CUDA_VISIBLE_DEVICES: '5, 6 ' }, { SHOAL_DEVICE_ORDINAL: '0', CUDA_VISIBLE_DEVICES: '6' }],
     [[2, 0, 1], {}, { SHOAL_DEVICE_ORDINAL: '1', CUDA_VISIBLE_DEVICES: '2,0,1' }],
     [[1, 0], { CUDA_VISIBLE_DEVICES: 'a,b' }, { SHOAL_DEVICE_ORDINAL: '1', CUDA_VISIBLE_DEVICES: 'b,a' }],
-    // Variables of an outer job belong to that job.
+    // A rank gets new values for the variables that an outer job has set.
     ['rank', { RANK: '9', SHOAL_DEVICE_ORDINAL: '9', OTHER: 'x' }, { SHOAL_DEVICE_ORDINAL: '1', OTHER: 'x' }],
     ['each', { SHOAL_DEVICE: 'sim' }, { SHOAL_DEVICE: 'sim', SHOAL_DEVICE_ORDINAL: '1', SHOAL_SIM_DEVICES: '3' }],
     [

@@ -90,8 +90,9 @@ export interface Job {
   /**
    * Returns the job of the remaining ranks.
    *
-   * Waits until every rank that is neither lost nor has left calls it. The new job numbers the ranks in the old order;
-   * its names and keys are new. It takes over the connection, so this job cannot be used any more.
+   * Every rank calls `survivors`, except ranks that were lost or have left; the call waits for all of them. The new job
+   * numbers its ranks in the old order, and starts without names and keys. The new job takes over the connection, so
+   * this job cannot be used any more.
    */
   survivors(options?: RendezvousOptions): Promise<Job>
   /**

@@ -8,7 +8,7 @@ const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values)
 test('all ranks join a job and know their places', async () => {
   const { jobs } = await startJob(4)
   expect(jobs.map(({ rank, worldSize }) => [rank, worldSize])).toEqual([0, 1, 2, 3].map((rank) => [rank, 4]))
-  // No variable contains this. It is derived from the machines of the ranks.
+  // No variable contains these numbers. The rendezvous derives them from the machines of the ranks.
   expect(jobs.map(({ localRank, localWorldSize, nodeRank }) => [localRank, localWorldSize, nodeRank])).toEqual(
     [0, 1, 2, 3].map((rank) => [rank, 4, 0]),
   )

@@ -217,7 +217,7 @@ describe('the real libnccl', () => {
        console.log(readCString(n.ncclGetLastError(null)))`,
     ) as [string, string, string]
     const { ncclSuccess, ncclUnhandledCudaError, ncclInvalidArgument } = nccl.ncclResult_t
-    // Without a GPU NCCL fails before it reads the config.
+    // Without a GPU, NCCL fails before it reads the config.
     if (Number(taken) === ncclUnhandledCudaError) return skip(`no GPU: ${says}`)
     expect([Number(taken), Number(refused)]).toEqual([ncclSuccess, ncclInvalidArgument])
     expect(says).toContain('NCCL_CONFIG_INITIALIZER')

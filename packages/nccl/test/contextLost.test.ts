@@ -25,7 +25,7 @@ function expectNoGroup(): void {
   expect(ncclGroupEnd()).toBe(ncclResult_t.ncclInvalidUsage)
 }
 
-// 1, 3 and 4 are also results of NCCL; 709 is not.
+// Results of the driver. 1, 3 and 4 are also results of NCCL, 709 is not.
 const statuses = [1, 3, 4, 709]
 
 test.each(statuses)("a collective whose context fails with %i throws the driver's error", (status) => {

@@ -97,7 +97,7 @@ test('NCCL 2.3.4 has no config and no derived communicators', async () => {
   expect(errorOf(() => other.properties())).toMatchObject(tooOld('2.29.2'))
   expect(errorOf(() => other.memoryStatistics())).toMatchObject(tooOld('2.29.7'))
   expect(errorOf(() => other.createUniqueId())).toMatchObject(tooOld('2.29.2'))
-  // This library does not report errors either, so that only signals and time limits end a wait.
+  // This library does not report errors either, so only signals and time limits end a wait.
   await other.synchronize(null, { timeout: 10_000 })
   await other.destroy()
 })

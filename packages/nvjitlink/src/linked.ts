@@ -14,7 +14,8 @@ export interface LinkedData {
  *
  * @example
  * ```ts
- * const linked = await linker.link() using module = await Module.load(device, linked.image)
+ * const linked = await linker.link()
+ * using module = await Module.load(device, linked.image)
  * ```
  */
 export class Linked extends PublicObject {

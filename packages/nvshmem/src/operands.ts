@@ -184,7 +184,7 @@ export const transferRoles: { readonly put: TransferRoles; readonly get: Transfe
 }
 
 /**
- * Checks both sides of a transfer and its count, which defaults to all of both.
+ * Checks both sides of a transfer and the number of elements. Without a number, the sides must have the same size.
  *
  * @param arrays whether the local side may be an array of the JavaScript heap.
  */

@@ -1,6 +1,7 @@
-// Checks that `shoal bench` reports the same as nccl-tests and the NVSHMEM perftests, run alternately on the same GPUs.
-// Both are built here from their public sources, which the pack does not contain: SHOAL_NCCL_TESTS names the folder of
-// nccl-tests, SHOAL_NVSHMEM_TESTS that of NVSHMEM. The perftests need Open MPI.
+// Checks that `shoal bench` reports the same figures as nccl-tests and the NVSHMEM perftests. The programs run in turn
+// on the same GPUs. This script builds nccl-tests and the perftests from their public sources, which you download
+// first: SHOAL_NCCL_TESTS is the path of the sources of nccl-tests, SHOAL_NVSHMEM_TESTS that of the NVSHMEM sources.
+// The perftests need Open MPI.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'

@@ -1,7 +1,7 @@
 /**
- * Parts of the benchmarks, for the comparison with C in Shoal's own repository.
+ * Exports parts of the benchmarks to Shoal's own repository, which compares them with C.
  *
- * Not for programs: it may change with every version.
+ * Do not import this module in a program: every version may change its exports.
  * @packageDocumentation
  */
 export { UsageError } from '../command.js'

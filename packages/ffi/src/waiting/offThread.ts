@@ -221,7 +221,7 @@ export interface QuietCalls {
   readonly context: bigint
   /** Whether completion is reported after these calls. Otherwise it is reported when the lane is idle. */
   readonly isPrompt: boolean
-  /** Words to repeat the last recorded call with, each as its first argument. */
+  /** Repeats the last recorded call once per word. The word replaces the first argument of the call. */
   readonly repeats: { readonly words: BigUint64Array; readonly count: number } | undefined
 }
 

@@ -36,7 +36,7 @@ export function identityOf(place: ForeignPlace, environment: Environment): JobId
     textIn(environment, name) === undefined ? [] : `${name}=${environment[name]}`,
   )
   const job = [`${launcher}, ${worldSize} ranks`, ...settings].join(', ')
-  // The user's name, or the launcher's unique numbers, identify the job.
+  // SHOAL_JOB_ID, or numbers that a launcher never repeats, identify the job. Nothing else is needed.
   if (named !== undefined || rankVariable === undefined) return { job, place: '', launch: '', localWorldSize: 0 }
   const isPlain = launcher === 'torchrun' && settings.length === 0
   return {

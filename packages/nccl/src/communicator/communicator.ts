@@ -102,13 +102,19 @@ export class Communicator extends CommunicatorOperations {
    *
    * @example
    * ```ts
-   * import { Device, DeviceBuffer } from '@shoal/driver' import { Communicator, group } from '@shoal/nccl'
+   * import { Device, DeviceBuffer } from '@shoal/driver'
+   * import { Communicator, group } from '@shoal/nccl'
    *
-   * const devices = Device.all() const communicators = await Communicator.initAll(devices) const buffers =
-   * devices.map((device) => DeviceBuffer.from(device, new Float32Array(8).fill(1))) group(() => { for (const [rank,
-   * communicator] of communicators.entries()) { communicator.allReduce(buffers[rank]!, buffers[rank]!, { stream: null
-   * }) } }) await Promise.all(communicators.map((communicator) => communicator.synchronize(null))) await
-   * Promise.all(communicators.map((communicator) => communicator.destroy()))
+   * const devices = Device.all()
+   * const communicators = await Communicator.initAll(devices)
+   * const buffers = devices.map((device) => DeviceBuffer.from(device, new Float32Array(8).fill(1)))
+   * group(() => {
+   *   for (const [rank, communicator] of communicators.entries()) {
+   *     communicator.allReduce(buffers[rank]!, buffers[rank]!, { stream: null })
+   *   }
+   * })
+   * await Promise.all(communicators.map((communicator) => communicator.synchronize(null)))
+   * await Promise.all(communicators.map((communicator) => communicator.destroy()))
    * ```
    *
    * @throws RangeError for a device that does not exist or is listed twice.

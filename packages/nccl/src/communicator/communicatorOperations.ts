@@ -46,7 +46,8 @@ export abstract class CommunicatorOperations extends PublicObject {
    *
    * @example
    * ```ts
-   * communicator.allReduce(gradients, gradients, { op: 'avg', stream }) await communicator.synchronize(stream)
+   * communicator.allReduce(gradients, gradients, { op: 'avg', stream })
+   * await communicator.synchronize(stream)
    * ```
    *
    * @throws TypeError, RangeError, DisposedError for wrong arguments, before NCCL is called; StatusError when it
@@ -151,8 +152,8 @@ export abstract class CommunicatorOperations extends PublicObject {
    *
    * @example
    * ```ts
-   * if (communicator.rank === 0) communicator.send(x, { peer: 1, stream }) else communicator.recv(x, { peer: 0, stream
-   * })
+   * if (communicator.rank === 0) communicator.send(x, { peer: 1, stream })
+   * else communicator.recv(x, { peer: 0, stream })
    * ```
    *
    * @throws as `allReduce`.
@@ -176,8 +177,8 @@ export abstract class CommunicatorOperations extends PublicObject {
    *
    * @example
    * ```ts
-   * using weighted = communicator.createPreMulSum(0.25, { dtype: 'f32' }) communicator.allReduce(gradients, gradients,
-   * { op: weighted, stream })
+   * using weighted = communicator.createPreMulSum(0.25, { dtype: 'f32' })
+   * communicator.allReduce(gradients, gradients, { op: weighted, stream })
    * ```
    *
    * @throws TypeError, RangeError for a scalar that the dtype cannot hold; StatusError when NCCL refuses.
@@ -219,8 +220,8 @@ export abstract class CommunicatorOperations extends PublicObject {
    *
    * @example
    * ```ts
-   * const memory = await communicator.allocate({ dtype: 'f32', length: 1024 }) await using window = await
-   * communicator.registerWindow(memory)
+   * const memory = await communicator.allocate({ dtype: 'f32', length: 1024 })
+   * await using window = await communicator.registerWindow(memory)
    * ```
    *
    * @throws (rejects) TypeError, RangeError for memory that cannot be a window; FeatureNotSupportedError when the
@@ -278,8 +279,8 @@ export abstract class CommunicatorOperations extends PublicObject {
    *
    * @example
    * ```ts
-   * await using forKernels = await communicator.createDeviceCommunicator({ lsaBarrierCount: 16 }) using argument =
-   * DeviceBuffer.from(device, forKernels.bytes()) // ncclDevComm
+   * await using forKernels = await communicator.createDeviceCommunicator({ lsaBarrierCount: 16 })
+   * using argument = DeviceBuffer.from(device, forKernels.bytes()) // ncclDevComm
    * ```
    *
    * @throws (rejects) TypeError, RangeError for wrong options; VersionTooOldError for an option unknown to the loaded

@@ -45,7 +45,8 @@ export class UniqueId extends PublicObject {
    *
    * @example
    * ```ts
-   * const id = UniqueId.create() for (const child of children) child.send({ id: id.toString() })
+   * const id = UniqueId.create()
+   * for (const child of children) child.send({ id: id.toString() })
    * ```
    *
    * @throws StatusError when NCCL finds no usable network interface.

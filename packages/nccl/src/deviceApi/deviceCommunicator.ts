@@ -140,8 +140,8 @@ const teamKeys: OptionKeys<TeamRequirement> = { team: true, multimem: true }
  *
  * @example
  * ```ts
- * await using forKernels = await communicator.createDeviceCommunicator({ lsaBarrierCount: 16 }) using argument =
- * DeviceBuffer.from(device, forKernels.bytes()) // ncclDevComm
+ * await using forKernels = await communicator.createDeviceCommunicator({ lsaBarrierCount: 16 })
+ * using argument = DeviceBuffer.from(device, forKernels.bytes()) // ncclDevComm
  * ```
  */
 export class DeviceCommunicator<R extends string = string, T extends string = string> extends PublicObject {

@@ -41,8 +41,8 @@ export interface TeamShape {
  *
  * @example
  * ```ts
- * const lsa = communicator.team('lsa') const first = lsa.toWorld(0) // rank of the team's first member in the
- * communicator
+ * const lsa = communicator.team('lsa')
+ * const first = lsa.toWorld(0) // rank of the team's first member in the communicator
  * ```
  */
 export class Team extends PublicObject implements TeamShape {

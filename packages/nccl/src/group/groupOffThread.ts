@@ -76,8 +76,8 @@ export function afterCollected(live: LiveCommunicator, work: () => void): boolea
  *
  * @example
  * ```ts
- * await groupOffThread(() => communicator.allReduce(x, x, { stream }), { timeout: 60_000 }) await
- * communicator.synchronize(stream)
+ * await groupOffThread(() => communicator.allReduce(x, x, { stream }), { timeout: 60_000 })
+ * await communicator.synchronize(stream)
  * ```
  *
  * @throws (rejects) CommunicatorAbortedError if a communicator is aborted meanwhile; errors of `fn`; TypeError if the

@@ -14,7 +14,8 @@ import { addRegistration, type RegisteredRange, removeRegistration } from '../li
  *
  * @example
  * ```ts
- * using registration = communicator.register(buffer) communicator.allReduce(buffer, buffer, { stream })
+ * using registration = communicator.register(buffer)
+ * communicator.allReduce(buffer, buffer, { stream })
  * ```
  */
 export class Registration extends PublicObject {

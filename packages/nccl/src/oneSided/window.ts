@@ -87,9 +87,9 @@ const windows = new WeakMap<LiveCommunicator, Set<Window>>()
  *
  * @example
  * ```ts
- * const memory = await communicator.allocate({ dtype: 'f32', length: 1 << 20 }) await using window = await
- * communicator.registerWindow(memory) // on every rank communicator.putSignal(memory, { peer, window, offset: 4096,
- * count: 512, stream })
+ * const memory = await communicator.allocate({ dtype: 'f32', length: 1 << 20 })
+ * await using window = await communicator.registerWindow(memory) // on every rank
+ * communicator.putSignal(memory, { peer, window, offset: 4096, count: 512, stream })
  * ```
  */
 export class Window extends PublicObject {

@@ -46,8 +46,8 @@ export interface PreMulSumOptions {
  *
  * @example
  * ```ts
- * using weighted = communicator.createPreMulSum(0.25, { dtype: 'f32' }) communicator.allReduce(gradients, gradients, {
- * op: weighted, stream })
+ * using weighted = communicator.createPreMulSum(0.25, { dtype: 'f32' })
+ * communicator.allReduce(gradients, gradients, { op: weighted, stream })
  * ```
  */
 export class PreMulSum extends PublicObject {

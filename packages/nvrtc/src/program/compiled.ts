@@ -7,8 +7,8 @@ import { type Diagnostic, parseLog } from '../log/diagnostic.js'
  *
  * @example
  * ```ts
- * const compiled = await program.compile({ architecture: 'sm_90' }) using module = await Module.load(device,
- * compiled.image)
+ * const compiled = await program.compile({ architecture: 'sm_90' })
+ * using module = await Module.load(device, compiled.image)
  * ```
  */
 export class Compiled extends PublicObject {

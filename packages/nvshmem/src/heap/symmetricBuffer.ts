@@ -129,7 +129,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
     this.#allocation.requireUsable(operation)
     const { deviceOrdinal, context } = this.#allocation.live
     const dtype: ElementType = this.dtype
-    // Frozen, so that a consumer can recognize a range it has already checked.
+    // A frozen range cannot change, so a consumer that gets the same object again can skip its checks.
     this.#range ??= Object.freeze({
       version: 0,
       address: this.#address,

@@ -37,11 +37,11 @@ export const PitchedBuffer = withFactories(BaseBuffer, {
     return BaseBuffer.allocate(onlyOwner(options, 'PitchedBuffer.allocate'), dtype, extent)
   },
 
-  /** Allocates zeroed rows, ready for any stream. */
+  /** Allocates rows of zeroes. Any stream can use them immediately. */
   zeros<E extends ElementType>(dtype: E, extent: Extent, options: DeviceOption = {}): PitchedBuffer<E> {
     return BaseBuffer.zeros(onlyOwner(options, 'PitchedBuffer.zeros'), dtype, extent)
   },
 
-  /** Copies an array of all elements, row after row; ready for any stream. */
+  /** Allocates memory and fills it from an array, row after row. Any stream can use the memory immediately. */
   from,
 })

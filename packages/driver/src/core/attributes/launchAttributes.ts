@@ -47,7 +47,9 @@ export interface RawLaunchAttribute {
 export interface LaunchAttributes {
   /** How the cache treats a range of memory. */
   readonly accessPolicyWindow?: AccessPolicyWindow | undefined
-  /** Runs all blocks at once, so that blocks can wait for each other. Grids of cooperative groups need this. */
+  /**
+   * Runs all blocks at the same time, so that blocks can wait for each other. `grid.sync()` in a kernel requires it.
+   */
   readonly cooperative?: boolean | undefined
   /** Number of blocks in a cluster. The grid must be a multiple of it. */
   readonly clusterDimension?: Dimensions | undefined

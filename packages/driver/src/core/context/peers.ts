@@ -10,7 +10,7 @@ interface PeerContext extends Reaching {
   _beforeClose(fn: () => void): () => void
 }
 
-/** A context whose plain memory another context can access. */
+/** A context whose ordinary memory another context can access. */
 interface Peer {
   readonly deviceOrdinal: number
   /** Removes the handlers for the end of the two contexts. */
@@ -28,17 +28,19 @@ export function forgetReach(): void {
   accessEpoch.current += 1
 }
 
-/** Returns the devices whose plain memory a context can access. */
+/** Returns the devices whose ordinary memory a context can access. */
 export function peerOrdinals(context: Reaching): readonly number[] {
   return [...(peers.get(context._handle)?.values() ?? [])].map(({ deviceOrdinal }) => deviceOrdinal)
 }
 
-/** Whether a context can access plain memory of another context, given by its handle. */
+/** Whether a context can access ordinary memory of another context, given by its handle. */
 export function isPeerOf(context: Reaching, other: bigint): boolean {
   return peers.get(context._handle)?.has(other) === true
 }
 
-/** Registers that a context can access plain memory of `peer`, until the access or either context ends. */
+/**
+ * Records that a context can access ordinary memory of `peer`, until peer access is disabled or either context closes.
+ */
 export function addPeer(context: PeerContext, peer: PeerContext): void {
   const own = peers.get(context._handle) ?? new Map<bigint, Peer>()
   peers.set(context._handle, own)

@@ -208,12 +208,12 @@ export class MulticastObject extends Resource {
   /**
    * Binds physical memory of a device (`cuMulticastBindMem`, on a native thread).
    *
-   * Waits until all devices were added, also by other processes. This wait cannot be aborted. The object keeps the
-   * memory, so the memory may be disposed of.
+   * Waits until this process and the other processes have added all devices. This wait cannot be aborted. You may
+   * dispose of `memory` afterwards, because the binding keeps the physical memory.
    * @param memory an object, or the raw `CUmemGenericAllocationHandle` of this process's memory; a raw handle has no
    * known size, so it requires `byteLength`
-   * @throws TypeError; RangeError for memory that does not fit or overlaps other memory of the device, and when no
-   * other process can add the missing devices; StatusError, DisposedError
+   * @throws TypeError; RangeError for memory that does not fit or overlaps other memory of the device, and when devices
+   * are missing that no other process can add; StatusError, DisposedError
    */
   async bindMemory(memory: PhysicalMemory | bigint, options?: BindOptions): Promise<this> {
     return this.#bind(this.#memoryCall(memory, options, 'MulticastObject.bindMemory'))

@@ -72,7 +72,7 @@ export class AddressRange extends Resource implements ShortLived {
   /**
    * Reserves addresses (`cuMemAddressReserve`).
    * @param byteLength a multiple of 2 MiB
-   * @throws TypeError; RangeError for another length or alignment; StatusError when there are not enough addresses
+   * @throws TypeError; RangeError for an invalid length or alignment; StatusError when there are not enough addresses
    */
   static reserve(byteLength: number, options?: ReserveOptions): AddressRange {
     const api = 'AddressRange.reserve'

@@ -96,11 +96,12 @@ export interface KernelIdentity {
  *
  * @example
  * ```ts
- * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32']) axpy.launch({ grid: 4096, block: 256, stream }, 2,
- * x, y, x.length)
+ * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+ * axpy.launch({ grid: 4096, block: 256, stream }, 2, x, y, x.length)
  *
- * const Params = defineStruct('Params', { scale: 'f32', offset: ['i32', 3] }) const scale = module.kernel('scale',
- * [Params, 'ptr']) scale.launch({ grid: 1, block: 32 }, { scale: 2, offset: [0, 0, 1] }, x)
+ * const Params = defineStruct('Params', { scale: 'f32', offset: ['i32', 3] })
+ * const scale = module.kernel('scale', [Params, 'ptr'])
+ * scale.launch({ grid: 1, block: 32 }, { scale: 2, offset: [0, 0, 1] }, x)
  * ```
  */
 export class Kernel<const S extends KernelSignature = KernelSignature> extends PublicObject {

@@ -51,7 +51,10 @@ function sizesOf(kernel: Kernel): readonly number[] | undefined {
   }
 }
 
-/** Compares a kernel's signature with its image, if the driver reports the parameters. @throws TypeError */
+/**
+ * Compares a kernel's signature with the parameters in its compiled code, if the driver reports them.
+ * @throws TypeError
+ */
 export function checkParameters(kernel: Kernel, api: string): void {
   const { name, signature } = kernel
   const declared = sizesOf(kernel)

@@ -20,8 +20,9 @@ import { isReference, type KernelArgument, type KernelArguments, type KernelSign
  *
  * @example
  * ```ts
- * const step = axpy.prepare({ grid: 4096, block: 256, stream }, 2, x, y, x.length) for (let i = 0; i < 1000; i += 1)
- * step.launch() step.set(0, 0.5).launch() // with another factor
+ * const step = axpy.prepare({ grid: 4096, block: 256, stream }, 2, x, y, x.length)
+ * for (let i = 0; i < 1000; i += 1) step.launch()
+ * step.set(0, 0.5).launch() // with another factor
  * ```
  */
 export class PreparedLaunch<S extends KernelSignature = KernelSignature> extends PublicObject {

@@ -41,8 +41,9 @@ import { LibraryLoad, type LibraryOptions, type LoadedLibrary } from './loaded.j
  *
  * @example
  * ```ts
- * using library = await Library.loadFile(device, 'axpy.ptx') const axpy = library.kernel('axpy', ['f32', 'ptr', 'ptr',
- * 'i32']) const there = library.on(other).kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+ * using library = await Library.loadFile(device, 'axpy.ptx')
+ * const axpy = library.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+ * const there = library.on(other).kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
  * ```
  */
 export class Library extends Resource {

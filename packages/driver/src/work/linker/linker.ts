@@ -47,8 +47,9 @@ const targetOption = 9
  *
  * @example
  * ```ts
- * using linker = Linker.create(device) const image = await linker.add(kernels).add(functions).complete() using module =
- * await Module.load(device, image)
+ * using linker = Linker.create(device)
+ * const image = await linker.add(kernels).add(functions).complete()
+ * using module = await Module.load(device, image)
  * ```
  */
 export class Linker extends Resource {

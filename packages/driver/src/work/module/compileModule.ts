@@ -44,9 +44,12 @@ export interface ModuleCompileOptions
  *
  * @example
  * ```ts
- * using module = await compile(device, ` extern "C" __global__ void axpy(float a, const float* x, float* y, int n) {
- * int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] += a * x[i]; }`) const axpy = module.kernel('axpy',
- * ['f32', 'ptr', 'ptr', 'i32'])
+ * using module = await compile(device, `
+ *   extern "C" __global__ void axpy(float a, const float* x, float* y, int n) {
+ *     int i = blockIdx.x * blockDim.x + threadIdx.x;
+ *     if (i < n) y[i] += a * x[i];
+ *   }`)
+ * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
  * ```
  */
 export async function compile(

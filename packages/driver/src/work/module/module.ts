@@ -36,8 +36,9 @@ export interface ImageOrigin {
  *
  * @example
  * ```ts
- * using module = await Module.loadFile(device, 'axpy.ptx') const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr',
- * 'i32']) const table = module.global('table', 'f32')
+ * using module = await Module.loadFile(device, 'axpy.ptx')
+ * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+ * const table = module.global('table', 'f32')
  * ```
  */
 export class Module extends Resource {

@@ -26,11 +26,17 @@ const addressModes = ['wrap', 'clamp', 'mirror', 'border'] as const
 const filterModes = ['point', 'linear'] as const
 const readModes = ['element', 'normalizedFloat'] as const
 
-/** The value outside the border: the repeated texture, its edge, its mirror image, or the border color. */
+/**
+ * What a read outside the texture returns: the repeated texture, its nearest edge, its mirror image, or the border
+ * color.
+ */
 export type AddressMode = (typeof addressModes)[number]
-/** The nearest texel, or the surrounding texels weighted by distance. */
+/** `point` returns the nearest texel. `linear` returns the mean of the surrounding texels, weighted by distance. */
 export type FilterMode = (typeof filterModes)[number]
-/** Texels unchanged, or integers of 8 and 16 bits as numbers from 0 (or -1) to 1. */
+/**
+ * `element` reads texels unchanged. `normalizedFloat` reads integers of 8 and 16 bits as floats from 0 to 1, or from -1
+ * to 1 if the integers are signed.
+ */
 export type ReadMode = (typeof readModes)[number]
 
 /** Options for reading a texture. */

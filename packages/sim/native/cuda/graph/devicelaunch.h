@@ -57,7 +57,7 @@ class PendingLaunch {
 // One run of an executable graph whose kernels may launch graphs.
 class GraphRun {
  public:
-  // `depth`: how many fire-and-forget launches this run is nested in.
+  // `depth` is the number of fire-and-forget launches that surround this run.
   explicit GraphRun(std::shared_ptr<GraphExec> exec, unsigned depth = 0) : exec_(std::move(exec)), depth_(depth) {}
   ~GraphRun() { end(); }
 

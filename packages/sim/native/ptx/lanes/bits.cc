@@ -220,7 +220,7 @@ Handler unaryBySize(Type type) {
   }
 }
 
-// to, a and b are predicates. extra says which inputs are negated.
+// The operands `to`, `a` and `b` are predicates. The bits of `negated` select the inputs that are inverted.
 template <class F>
 void predicates(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint32_t a = inputPredicate(warp, instr.a) ^ ((instr.negated & 1) ? ~0u : 0);
