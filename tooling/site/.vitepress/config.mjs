@@ -36,6 +36,14 @@ function followLinks(markdown) {
       )
     }
   })
+  // An empty cell heads no column or row, so it is no heading.
+  markdown.core.ruler.push('shoal-headings', ({ tokens }) => {
+    for (const [index, token] of tokens.entries()) {
+      if (token.type !== 'th_open' || tokens[index + 1].content !== '') continue
+      token.tag = 'td'
+      tokens[index + 2].tag = 'td'
+    }
+  })
   // Braces are text here, not expressions of Vue.
   const text = markdown.renderer.rules.text
   markdown.renderer.rules.text = (...all) => text(...all).replaceAll('{{', '&#123;&#123;')
@@ -104,6 +112,8 @@ export default defineConfig({
     // The reference has no order to read it in.
     if (relativePath.startsWith('packages/')) Object.assign(frontmatter, { prev: false, next: false })
   },
+  // The theme gives each page a main landmark but the first one.
+  transformHtml: (html) => html.replace('<div class="VPHome"', '<div role="main" class="VPHome"'),
   buildEnd({ outDir }) {
     const [style] = readdirSync(join(outDir, 'assets')).filter((name) => /^style\..*\.css$/.test(name))
     const rules = [...colours].map(([colour, name]) => `.vp-code .${name}{${colour}}`)
@@ -120,7 +130,13 @@ export default defineConfig({
     socialLinks: [{ icon: 'github', link: repository }],
     search: {
       provider: 'local',
-      options: { miniSearch: searchSettings(aboutOf), detailedView: true, _render: searchable },
+      options: {
+        miniSearch: searchSettings(aboutOf),
+        detailedView: true,
+        _render: searchable,
+        // Without a label, screen readers read the text of the button, which includes its key.
+        translations: { button: { buttonText: 'Search', buttonAriaLabel: '' } },
+      },
     },
   },
 })
