@@ -148,3 +148,19 @@ describe('kernels without a fault', () => {
     expect(stdout).toMatch(/^\d{3} right, 0 wrong/m)
   })
 })
+
+test('without the check, the error of a bad access names the variable that shows the place', () => {
+  const program = `
+    import { Device, Module } from '@shoal/driver'
+    import { readFileSync } from 'node:fs'
+    const device = Device.get(0)
+    const module = Module.loadSync(device, readFileSync(process.argv[1], 'utf8'))
+    module.kernel('misaligned', ['u64']).launch({ grid: 1, block: 1 }, 64n)
+    await device.synchronize().catch(({ message }) => console.log(message))
+    process.exit(0)`
+  const { SHOAL_SIM_CHECK: _, ...env } = process.env
+  const words = ['--input-type=module', '--eval', program, corpusFile('wrong.ptx')]
+  const cwd = fileURLToPath(new URL('..', import.meta.url))
+  const { stdout } = spawnSync(process.execPath, words, { encoding: 'utf8', cwd, env })
+  expect(stdout).toContain('illegal memory access by the device; SHOAL_SIM_CHECK=1 reports the thread and the line')
+})

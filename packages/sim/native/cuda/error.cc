@@ -162,5 +162,7 @@ CUresult cuGetErrorString(CUresult error, const char** pStr) {
   std::lock_guard lock(reports().mutex);
   auto reported = reports().texts.find(error);
   if (reported != reports().texts.end()) *pStr = reported->second;
+  else if (error == CUDA_ERROR_ILLEGAL_ADDRESS)
+    *pStr = "illegal memory access by the device; SHOAL_SIM_CHECK=1 reports the thread and the line";
   return CUDA_SUCCESS;
 }
