@@ -5,7 +5,7 @@ export interface Command {
   run(commandLine: readonly string[]): Promise<number>
 }
 
-/** The command line is wrong; the message suffices, without a stack. */
+/** The command line is wrong. The program prints only the message, without a stack. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }

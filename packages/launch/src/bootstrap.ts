@@ -26,7 +26,7 @@ export interface BootstrapOptions extends RendezvousOptions {
 /**
  * Joins the job of this process and waits until all its ranks have joined.
  *
- * Without a launcher this is a job of one rank. Call it once per process.
+ * Without a launcher, the job has one rank. Call `bootstrap` once per process.
  *
  * @throws LaunchEnvironmentError for incomplete variables; RendezvousTimeoutError, which names the missing ranks;
  * RendezvousError if this rank is refused, or another job uses its port; PeerRefusedError if another user serves the

@@ -17,7 +17,7 @@ export class LaunchEnvironmentError extends ShoalError {
   readonly code = 'SHOAL_LAUNCH_ENVIRONMENT'
 }
 
-/** The rendezvous could not be reached or made, refused this rank, or was used wrongly. */
+/** The rendezvous could not be reached or created, it refused this rank, or a call was wrong. */
 export class RendezvousError extends ShoalError {
   static {
     nameErrorClass(RendezvousError, 'RendezvousError')

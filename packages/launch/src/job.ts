@@ -40,8 +40,8 @@ export interface Job {
   /**
    * Number of this process on its machine.
    *
-   * It is also the ordinal of its device, unless the launcher shows each process only one device (see `deviceOrdinal`).
-   * Survivors keep it, because they keep their device.
+   * This number is also the ordinal of the process's device, unless the launcher shows each process only one device
+   * (see `deviceOrdinal`). Survivors keep the number, because they keep their device.
    */
   readonly localRank: number
   /** Number of the job's ranks on this machine. */
@@ -61,7 +61,8 @@ export interface Job {
    * Fires when a rank ends without leaving: killed, crashed or disconnected.
    *
    * A rank whose program ends normally counts as lost when another rank waits for it at the rendezvous. The reason is a
-   * `RanksLostError` that names the ranks lost so far, or a `RendezvousLostError` if the rendezvous itself is lost.
+   * `RanksLostError` that names the ranks lost so far, or a `RendezvousLostError` if the connection to the rendezvous
+   * has ended.
    */
   readonly lost: AbortSignal
   /** Ranks lost so far, ascending. */
@@ -75,16 +76,17 @@ export interface Job {
    * original error.
    */
   share(name: string, make: () => Uint8Array | Promise<Uint8Array>, options?: ShareOptions): Promise<Uint8Array>
-  /** Returns the bytes of every rank, by rank; lengths may differ. All ranks call it. */
+  /** Returns the bytes of all ranks, in the order of the ranks; lengths may differ. All ranks call it. */
   gather(name: string, bytes: Uint8Array, options?: RendezvousOptions): Promise<Uint8Array[]>
   /** Waits until all ranks have called it. */
   barrier(name: string, options?: RendezvousOptions): Promise<void>
-  /** Stores a value under a key for all ranks of the job. A later value replaces it. */
+  /** Stores a value under a key for all ranks of the job. A later call replaces the value. */
   set(key: string, bytes: Uint8Array): Promise<void>
   /**
-   * Returns the value of a key, when a rank has set it.
+   * Waits until a rank has set a key, and returns its value.
    *
-   * If the key is not set, it rejects when a rank is lost or all other ranks have left, before or after the call.
+   * If the key is not set, the promise rejects when a rank is lost or when all other ranks have left, before or after
+   * the call.
    */
   get(key: string, options?: RendezvousOptions): Promise<Uint8Array>
   /**

@@ -16,7 +16,7 @@ const defaultTimeout = 300_000
 
 /** Checked wait options, each read once. */
 export interface Wait {
-  /** In milliseconds. */
+  /** Limit in milliseconds. */
   readonly timeout: number
   readonly signal: AbortSignal | undefined
 }

@@ -70,7 +70,7 @@ export function ncclError(status: number, api: string, communicator: ncclComm_t 
  * Returns NCCL's description of a status code (`ncclGetErrorString`).
  *
  * @param status an `ncclResult_t`, such as a result of a function of `@shoal/nccl-sys`.
- * @returns a short English text; for an unknown code, NCCL's text for that.
+ * @returns a short English text, also for an unknown code.
  * @throws TypeError, RangeError for a value that is not a 32-bit integer; LibraryNotFoundError if NCCL is missing.
  */
 export function ncclStatusText(status: number): string {

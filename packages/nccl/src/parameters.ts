@@ -42,11 +42,11 @@ const mostRoom = 65536
 /**
  * A parameter of NCCL, such as `NCCL_DEBUG_SUBSYS` (`ncclParam…`, NCCL 2.30).
  *
- * It returns the value in use, from the environment, a file or the default. Parameters are read-only here; set them in
- * the environment before the first use of NCCL.
+ * Returns the value in use, from the environment, a file or the default. You cannot change parameters through this
+ * class; set them in the environment before the first use of NCCL.
  */
 export class NcclParameter extends PublicObject {
-  /** Its name in the environment. */
+  /** Name of the parameter in the environment. */
   readonly key: string
   readonly #handle: ncclParamHandle_t
 
@@ -60,8 +60,8 @@ export class NcclParameter extends PublicObject {
   /**
    * Returns the names of the parameters (`ncclParamGetAllParameterKeys`).
    *
-   * Only documented ones, unless the environment has `NCCL_PARAM_DUMP_ALL=true`. More may appear after a communicator
-   * was made.
+   * Returns only documented parameters, unless the environment has `NCCL_PARAM_DUMP_ALL=true`. More parameters may
+   * appear after a communicator was made.
    *
    * @throws VersionTooOldError below NCCL 2.30.
    */
@@ -93,7 +93,7 @@ export class NcclParameter extends PublicObject {
   }
 
   /**
-   * Returns the value of a parameter as NCCL's text, such as `'INIT,ENV'` (`ncclParamGetParameter`).
+   * Returns the value of a parameter in NCCL's text form, such as `'INIT,ENV'` (`ncclParamGetParameter`).
    *
    * @throws StatusError `ncclInvalidArgument` for an unknown parameter; VersionTooOldError below NCCL 2.30.
    */
@@ -111,12 +111,15 @@ export class NcclParameter extends PublicObject {
     ncclParamDumpAll()
   }
 
-  /** The value as NCCL's text. */
+  /** The value in NCCL's text form. */
   get text(): string {
     return NcclParameter.read(this.key)
   }
 
-  /** Its integer type, or `'text'` for a string; undefined for others, such as flags: see `text` and `bytes`. */
+  /**
+   * Integer type of the parameter, or `'text'` for a string; undefined for other types, such as flags: see `text` and
+   * `bytes`.
+   */
   get type(): ParameterType | 'text' | undefined {
     const cell = new BigUint64Array(1)
     if (ncclParamGetStr(this.#handle, cell) === 0) return 'text'
@@ -125,7 +128,7 @@ export class NcclParameter extends PublicObject {
     return types.find((type) => readers[type].call(this.#handle, bytes) === 0)
   }
 
-  /** The value: a number, a bigint for 64 bits, else text. */
+  /** The value: a number, a bigint for 64 bits, or a string for other types. */
   get value(): number | bigint | string {
     const { type } = this
     if (type === 'text') return this.readText()

@@ -1,12 +1,12 @@
 import type { OptionRules } from '@shoal/nvrtc/basics'
 
-/** Options of a link. Defaults are those of nvJitLink. */
+/** Options of a link. nvJitLink's defaults apply to omitted options. */
 export interface LinkOptions {
   /** Target architecture: `'sm_90'` (`-arch`). */
   readonly architecture: `${'compute' | 'sm'}_${number}${'' | 'a' | 'f'}`
   /** Optimises LTO-IR across its inputs (`-lto`). */
   readonly linkTimeOptimization?: boolean | undefined
-  /** Makes PTX instead of a cubin; with `linkTimeOptimization` (`-ptx`). */
+  /** Makes PTX instead of a cubin; requires `linkTimeOptimization` (`-ptx`). */
   readonly ptx?: boolean | undefined
   /** Makes code that can be linked again (`-r`). */
   readonly relocatable?: boolean | undefined
@@ -24,9 +24,9 @@ export interface LinkOptions {
   readonly precSqrt?: boolean | undefined
   /** Contracts multiplications and additions to fused operations (`-fma`). */
   readonly fma?: boolean | undefined
-  /** Most registers per thread (`-maxrregcount`). */
+  /** Maximum number of registers per thread (`-maxrregcount`). */
   readonly maxRegisters?: number | undefined
-  /** Kernels in use; code that only other kernels need is omitted (`-kernels-used`). */
+  /** Kernels that the program uses; the linker omits code that only other kernels need (`-kernels-used`). */
   readonly kernelsUsed?: readonly string[] | undefined
   /** Variables that the host uses (`-variables-used`). */
   readonly variablesUsed?: readonly string[] | undefined

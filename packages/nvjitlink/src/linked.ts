@@ -21,9 +21,9 @@ export interface LinkedData {
 export class Linked extends PublicObject {
   /** Code for the architecture. Absent if PTX was requested. */
   readonly cubin: Uint8Array | undefined
-  /** PTX, with the option `ptx`. */
+  /** PTX, if the option `ptx` was set. */
   readonly ptx: string | undefined
-  /** The LTO-IR of all inputs, from 13.4 on; with `linkTimeOptimization`. */
+  /** The LTO-IR of all inputs, if `linkTimeOptimization` was requested. Requires nvJitLink 13.4. */
   readonly ltoIr: Uint8Array | undefined
   /** The linker's log. */
   readonly log: string
@@ -43,7 +43,7 @@ export class Linked extends PublicObject {
     return parseLog(this.log)
   }
 
-  /** Code to load a module from: the cubin, else the PTX. */
+  /** Code for `Module.load`: the cubin, or the PTX if there is no cubin. */
   get image(): string | Uint8Array {
     return this.cubin ?? (this.ptx as string)
   }

@@ -18,7 +18,9 @@ import { Linked } from './linked.js'
 import { type Input, linking } from './linking.js'
 import { type LinkOptions, linkRules } from './linkOptions.js'
 
-/** Kind of an input. `any` lets nvJitLink detect it, from 12.4 on; `index` is a file that lists others. */
+/**
+ * Kind of an input. With `any`, nvJitLink detects the kind (from 12.4 on); `index` is a file that lists other files.
+ */
 export type InputKind = 'ptx' | 'cubin' | 'fatbin' | 'object' | 'library' | 'ltoIr' | 'index' | 'any'
 
 const kinds: Readonly<Record<InputKind, nvJitLinkInputType>> = {
@@ -34,7 +36,7 @@ const kinds: Readonly<Record<InputKind, nvJitLinkInputType>> = {
 
 /** Options of an input. */
 export interface InputOptions {
-  /** Name in messages. Default: its kind and number. */
+  /** Name of the input in messages. Default: its kind and number. */
   readonly name?: string | undefined
 }
 
@@ -77,7 +79,7 @@ export class Linker extends PublicObject {
   /**
    * Adds an input (`nvJitLinkAddData`).
    *
-   * Each link reads the bytes, so they must not change before it.
+   * Each link reads the bytes, so do not change them before the link.
    * @param data - PTX as text, or bytes.
    * @throws TypeError, RangeError
    */

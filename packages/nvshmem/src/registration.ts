@@ -27,8 +27,8 @@ import type { LiveSession } from './queue/liveSession.js'
 /**
  * Local memory registered with NVSHMEM.
  *
- * Transfers to PEs without NVLink or PCIe access need it. It keeps the memory until `dispose()` or the end of the
- * session: memory that is disposed of earlier is freed then.
+ * Transfers to PEs without NVLink or PCIe access require a registration. It keeps the memory until `dispose()` or the
+ * end of the session. If you dispose of the memory earlier, it is freed at that time.
  *
  * @example
  * ```ts

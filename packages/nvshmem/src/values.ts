@@ -8,7 +8,7 @@ import {
   type TypedArrayOf,
 } from '@shoal/types'
 
-/** One element in JavaScript: a bigint for 64-bit integers, else a number. */
+/** One element in JavaScript: a bigint for 64-bit integers, or a number for other types. */
 export type ElementOf<D extends DType> = D extends 'i64' | 'u64' ? bigint : number
 
 /** Accepted input for an element: 64-bit integers also as safe integers. */

@@ -6,7 +6,7 @@ import { runtimeLibrary } from './calls/runtimeLibrary.js'
 /**
  * Returns and clears the last error of a runtime function on this thread (`cudaGetLastError`).
  *
- * Undefined without an error. It includes errors that were thrown as a `StatusError`.
+ * Returns undefined if there was no error. The last error can be one that was thrown as a `StatusError`.
  */
 export function lastError(): StatusError | undefined {
   const status: number = cudaGetLastError()

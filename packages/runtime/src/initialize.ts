@@ -4,7 +4,8 @@ import { CudaVersion } from '@shoal/types'
 import { check, runtimeLibrary } from './calls/runtimeLibrary.js'
 
 /**
- * Loads the driver and the runtime. Every object does this too; call it to fail early.
+ * Loads the driver and the runtime. The first use of this package does this by itself; call this function to get errors
+ * early.
  *
  * @throws LibraryNotFoundError if one is missing; StatusError if the driver does not start.
  */

@@ -4,7 +4,9 @@ export interface Figures {
   readonly microseconds: number
   /** GB/s (10^9 bytes): bytes of the larger side of a rank per time. */
   readonly algorithmBandwidth: number
-  /** GB/s over the links, at the minimum traffic of the operation. Compares operations and numbers of ranks. */
+  /**
+   * GB/s over the links, at the minimum traffic of the operation. Use it to compare operations and numbers of ranks.
+   */
   readonly busBandwidth: number
   /** Wrong elements over all ranks; null without a check. */
   readonly wrong: number | null

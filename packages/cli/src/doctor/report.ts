@@ -5,7 +5,7 @@ export interface Finding {
   readonly level: 'error' | 'warning' | 'note'
   readonly subject: string
   readonly message: string
-  /** Alternative remedies; one is enough. */
+  /** Alternative remedies; one of them is enough. */
   readonly remedies: readonly string[]
 }
 
@@ -46,7 +46,7 @@ export interface NetworkReport {
 
 /** The machine itself. */
 export interface MachineReport {
-  /** Such as `Ubuntu 24.04.2 LTS`. */
+  /** Name of the distribution, such as `Ubuntu 24.04.2 LTS`. */
   readonly distribution?: string
   readonly processor?: string
   readonly memoryBytes: number

@@ -30,7 +30,7 @@ export interface RunOptions {
   readonly ranks: number
   readonly onFailure: 'stop' | 'continue'
   readonly deviceMap: DeviceMap
-  /** In milliseconds. */
+  /** Grace time in milliseconds. */
   readonly grace: number
   readonly prefix: boolean
   readonly stdin: boolean

@@ -13,7 +13,7 @@ import { prefixOf } from './prefix.js'
 import type { Program } from './program.js'
 import { describeEnd, isFailure, type RankEnd, RankProcess, settled, statusOf } from './rank.js'
 
-/** Signals that request the end; the ranks get the same signal. */
+/** Signals that request the end of the job; the ranks get the same signal. */
 const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
 /** Signals whose meaning the program defines. */
 const passedSignals = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const

@@ -3,7 +3,8 @@ import { driverLibrary } from './calls/driverLibrary.js'
 import type { StatusText } from './errors.js'
 
 /**
- * Loads and initializes the driver (`cuInit`). Every object of this package does so by itself; call it to fail early.
+ * Loads and initializes the driver (`cuInit`). The first use of this package does this by itself; call this function to
+ * get errors early.
  * @throws LibraryNotFoundError when there is no driver, StatusError when initialization fails
  */
 export function initialize(): void {

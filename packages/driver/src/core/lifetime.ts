@@ -313,8 +313,8 @@ export abstract class Resource extends PublicObject {
   }
 
   /**
-   * Releases this object's resources. Calling it again does nothing. It never blocks the thread for the device's work:
-   * a native thread makes the calls that must wait, and their errors become process warnings.
+   * Releases this object's resources. A second call does nothing. `dispose()` never blocks the thread for the device's
+   * work: a native thread makes the calls that must wait, and errors of these calls become process warnings.
    */
   dispose(): void {
     if (this._disposed) return

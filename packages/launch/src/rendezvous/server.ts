@@ -61,7 +61,7 @@ export interface ServerOptions {
   /** Secret of the job, which only its ranks know; at least 16 bytes. */
   readonly secret: Uint8Array
   /**
-   * Address to listen at; port 0 selects a free one. Default: a free port of the loopback interface.
+   * Address on which to listen; port 0 selects a free port. Default: a free port of the loopback interface.
    *
    * The file of a Unix socket gets mode 0600, for ranks of the same user.
    */
@@ -167,7 +167,7 @@ export class RendezvousServer extends PublicObject {
   /**
    * Reports that a rank's process has ended, whether or not it ever connected.
    *
-   * A connected rank counts as lost unless it has left, however its process ended.
+   * A connected rank counts as lost unless it has left, even if its process ended normally.
    */
   gone(rank: number, how: 'left' | 'lost'): void {
     // A connected rank's data may contain its `bye`, which may not be read yet.

@@ -56,14 +56,14 @@ import { UniqueId } from './uniqueId.js'
 /**
  * One rank of a group of devices that work together (`ncclComm_t`).
  *
- * Operations are queued on a stream and return at once. `synchronize(stream)` resolves when they are complete and no
- * rank was lost. A thread with several communicators puts the calls of all of them into `group()`.
+ * Operations are queued on a stream and return immediately. `synchronize(stream)` resolves when they are complete and
+ * no rank was lost. A thread with several communicators puts the calls of all of them into `group()`.
  *
  * When a signal fires, a time limit passes or NCCL reports a lost rank, the communicator is aborted, and all its waits
  * reject with CommunicatorAbortedError. While a wait is pending, NCCL is polled for lost ranks ten times per second.
  *
  * Call `destroy()` or `abort()` at the end; `await using` calls `destroy()`. The garbage collector only reports a
- * forgotten communicator, because destroying it waits for other ranks.
+ * forgotten communicator, because `destroy()` waits for other ranks.
  */
 export class Communicator extends CommunicatorOperations {
   /** Rank of this communicator, from 0. */
@@ -72,7 +72,7 @@ export class Communicator extends CommunicatorOperations {
   readonly worldSize: number
   /** Ordinal of the device. */
   readonly deviceOrdinal: number
-  /** False if NCCL works in the background (`config.blocking`). `ready()` then waits for it. */
+  /** False if NCCL works in the background (`config.blocking`). `ready()` then waits for this work. */
   readonly isBlocking: boolean
   readonly #lifecycle: CommunicatorLifecycle
   readonly #config: CommunicatorConfig
@@ -96,7 +96,7 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Creates one communicator per device, all in this process. Their ranks follow the order of the devices.
+   * Creates one communicator per device, all in this process. The order of the devices is the order of the ranks.
    *
    * Uses `ncclCommInitAll`, or with a config `ncclCommInitRankConfig` for each, off the JavaScript thread.
    *
@@ -119,7 +119,8 @@ export class Communicator extends CommunicatorOperations {
    *
    * @throws RangeError for a device that does not exist or is listed twice.
    * @throws AbortedError when the signal fires, TimeoutError when the time is up, LibraryNotFoundError when the CUDA
-   * driver or NCCL is missing, VersionTooOldError for a config unknown to NCCL, StatusError when one of them refuses.
+   * driver or NCCL is missing, VersionTooOldError for a config unknown to NCCL, StatusError when the driver or NCCL
+   * returns an error.
    */
   static async initAll(devices: Iterable<DeviceLike | number>, options: InitOptions = {}): Promise<Communicator[]> {
     const api = 'Communicator.initAll'
@@ -145,8 +146,8 @@ export class Communicator extends CommunicatorOperations {
    * JavaScript thread).
    *
    * If the wait ends early, NCCL continues to wait for the other ranks on its own thread, which does not keep the
-   * process alive. A communicator from this late init is aborted at once. With `config: { blocking: false }` the init
-   * itself is aborted and leaves nothing behind.
+   * process alive. A communicator from this late init is aborted immediately. With `config: { blocking: false }` the
+   * init itself is aborted, and no thread remains.
    *
    * @example
    * ```ts
@@ -156,7 +157,7 @@ export class Communicator extends CommunicatorOperations {
    *
    * @throws TypeError, RangeError for wrong options, before any native call.
    * @throws AbortedError when `signal` fires, TimeoutError when the time is up, VersionTooOldError for a config unknown
-   * to NCCL, StatusError when the driver or NCCL refuses or another rank is lost.
+   * to NCCL, StatusError when the driver or NCCL returns an error or another rank is lost.
    */
   static async initRank(options: InitRankOptions): Promise<Communicator> {
     return Communicator.#join(options, 'Communicator.initRank', false)
@@ -171,7 +172,7 @@ export class Communicator extends CommunicatorOperations {
     return Communicator.#join(options, 'Communicator.joinGrown', true)
   }
 
-  /** The `ncclComm_t`, for raw functions of `@shoal/nccl-sys`. @throws DisposedError after its end. */
+  /** The `ncclComm_t`, for raw functions of `@shoal/nccl-sys`. @throws DisposedError after the communicator's end. */
   get handle(): ncclComm_t {
     this.#lifecycle.requireAlive('handle')
     return this.#lifecycle.native.handle
@@ -185,8 +186,8 @@ export class Communicator extends CommunicatorOperations {
   /**
    * Resolves when the work queued on `stream` so far completes and no rank was lost.
    *
-   * Always wait for operations with this method. A wait for the stream is not enough, because NCCL lets a stream
-   * continue when its communicator is aborted. A signal or a time limit aborts the communicator. To end a wait without
+   * Always wait for operations with this method. A wait for the stream is not enough, because NCCL lets the stream
+   * continue when the communicator is aborted. A signal or a time limit aborts the communicator. To end a wait without
    * aborting, use the stream's own wait.
    *
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, for any reason.
@@ -214,8 +215,8 @@ export class Communicator extends CommunicatorOperations {
   /**
    * Resolves when NCCL has finished its pending calls.
    *
-   * With a nonblocking communicator, await it after each operation or group, before using the streams or calling the
-   * communicator again. With a blocking communicator, resolves at once, or after calls on other threads.
+   * With a nonblocking communicator, await it after each operation or group, before you use the streams or the
+   * communicator again. With a blocking communicator, resolves immediately, or after calls on other threads.
    *
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, also because NCCL reports an error.
    */
@@ -227,8 +228,8 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Returns the error of earlier calls, such as a lost connection; undefined without one (`ncclCommGetAsyncError`).
-   * After an error only `abort()` works.
+   * Returns the error of earlier calls, such as a lost connection; undefined if there was no error
+   * (`ncclCommGetAsyncError`). After an error only `abort()` works.
    */
   asyncError(): StatusError | undefined {
     this.#lifecycle.requireAlive('asyncError')
@@ -238,7 +239,7 @@ export class Communicator extends CommunicatorOperations {
     return ncclError(status, 'ncclCommGetAsyncError', handle)
   }
 
-  /** Returns NCCL's last error text in this process, empty without one (`ncclGetLastError`). */
+  /** Returns NCCL's last error message in this process; empty if there was no error (`ncclGetLastError`). */
   lastError(): string {
     this.#lifecycle.requireAlive('lastError')
     return lastErrorOf(this.#lifecycle.native.handle) ?? ''
@@ -259,8 +260,8 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Creates an id with which new ranks join in one `grow()` (`ncclCommGetUniqueId`, NCCL 2.29). One rank creates it and
-   * passes it to the new ranks and to its own `grow()`. Another id can only be created after that.
+   * Creates an id with which new ranks join in one `grow()` (`ncclCommGetUniqueId`, NCCL 2.29). One rank creates the id
+   * and passes it to the new ranks and to its own `grow()`. Create another id only after this `grow()`.
    */
   createUniqueId(): UniqueId {
     this.#lifecycle.requireUsable('createUniqueId')
@@ -273,8 +274,8 @@ export class Communicator extends CommunicatorOperations {
 
   /**
    * Creates one communicator per color from this one (`ncclCommSplit`, NCCL 2.18, off the JavaScript thread). All ranks
-   * call it. Resolves to undefined for a rank with the color null. This communicator stays usable. If the new one
-   * shares its resources (`config.splitShare`), the new one ends first.
+   * call it. Resolves to undefined for a rank with the color null. This communicator stays usable. If the new
+   * communicator shares resources with this one (`config.splitShare`), the new communicator ends first.
    *
    * @throws TypeError, RangeError for wrong options; CommunicatorAbortedError when this communicator is aborted during
    * the wait for other ranks; StatusError when NCCL refuses.
@@ -303,9 +304,9 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Creates a communicator with these and new ranks, which call `Communicator.joinGrown` (`ncclCommGrow`, NCCL 2.29,
-   * off the JavaScript thread). All ranks call it. The rank that created the id with `createUniqueId()` passes it here.
-   * This communicator stays usable; destroy it when it is no longer needed.
+   * Creates a communicator with the ranks of this one and new ranks, which call `Communicator.joinGrown`
+   * (`ncclCommGrow`, NCCL 2.29, off the JavaScript thread). All ranks call it. The rank that created the id with
+   * `createUniqueId()` passes it here. This communicator stays usable; destroy it when you no longer need it.
    *
    * @throws as `split`.
    */
@@ -327,8 +328,8 @@ export class Communicator extends CommunicatorOperations {
 
   /**
    * Frees GPU memory that the communicator does not need while idle (`ncclCommSuspend`, NCCL 2.29.7, off the JavaScript
-   * thread). `memoryStatistics()` returns how much. All ranks call it, with no work in flight. `resume()` makes the
-   * communicator usable again.
+   * thread). `memoryStatistics()` returns the amount. All ranks call `suspend()`, with no work in flight. `resume()`
+   * makes the communicator usable again.
    */
   async suspend(options?: CommunicatorWaitOptions): Promise<void> {
     await suspend(this.#lifecycle, options)
@@ -357,8 +358,8 @@ export class Communicator extends CommunicatorOperations {
    * after an abort. All ranks of a communicator destroy it. While it waits for the device's work, `abort()`, a signal,
    * a time limit or a lost rank ends the wait.
    *
-   * @throws (rejects) BusyError while a graph uses the communicator, which then does not change;
-   * CommunicatorAbortedError when the communicator is aborted meanwhile; StatusError when NCCL refuses.
+   * @throws (rejects) BusyError while a graph uses the communicator, which stays usable; CommunicatorAbortedError when
+   * the communicator is aborted meanwhile; StatusError when NCCL refuses.
    */
   destroy(options?: CommunicatorWaitOptions): Promise<void> {
     try {
@@ -372,11 +373,11 @@ export class Communicator extends CommunicatorOperations {
    * Ends running operations without waiting for other ranks, and frees the communicator (`ncclCommAbort`, off the
    * JavaScript thread). Use it after a rank is lost. All waits of this communicator reject with
    * CommunicatorAbortedError, also a `destroy()` that still waits for work. Idempotent; no `destroy()` is needed. If
-   * NCCL is already freeing the communicator, only waits for that.
+   * NCCL is already freeing the communicator, only waits until it is freed.
    *
    * A call of NCCL on another thread that waits for other ranks cannot be ended (`split` of a blocking communicator).
-   * After two seconds the communicator is left to this call, with a warning, and freed when the call returns. A
-   * communicator in captured graphs is freed after them; their launches throw from now on.
+   * After two seconds, `abort()` resolves with a warning; the communicator is freed when that call returns. A
+   * communicator that captured graphs use is freed after the graphs; later launches of these graphs throw.
    */
   abort(): Promise<void> {
     return this.#lifecycle.abort()

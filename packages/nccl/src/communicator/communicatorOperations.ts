@@ -50,9 +50,9 @@ export abstract class CommunicatorOperations extends PublicObject {
    * await communicator.synchronize(stream)
    * ```
    *
-   * @throws TypeError, RangeError, DisposedError for wrong arguments, before NCCL is called; StatusError when it
-   * refuses. CommunicatorStateError when the communicator is suspended or revoked, or when NCCL would wait for another
-   * rank of this thread to connect it (see `group`). The same holds for the other operations.
+   * @throws TypeError, RangeError, DisposedError for wrong arguments, before NCCL is called; StatusError when NCCL
+   * returns an error. CommunicatorStateError when the communicator is suspended or revoked, or when NCCL would wait for
+   * another rank of this thread to connect it (see `group`). The same holds for the other operations.
    */
   allReduce(send: MemoryLike, recv: MemoryLike, options: ReductionOptions = {}): void {
     queueCollective(this._use('allReduce'), allReduceKind, send, recv, options)
@@ -148,7 +148,7 @@ export abstract class CommunicatorOperations extends PublicObject {
   /**
    * Sends `memory` to rank `peer`, which receives it with `recv` of the same count and type (`ncclSend`, NCCL 2.7).
    * Without a group it completes when the other side has received. Put sends and receives that depend on each other
-   * into one `group`: those of a rank to itself, and those between two ranks of one thread.
+   * into one `group`, such as sends of a rank to itself, and sends between two ranks of one thread.
    *
    * @example
    * ```ts
@@ -171,9 +171,9 @@ export abstract class CommunicatorOperations extends PublicObject {
    * Creates a reduction that multiplies this rank's elements by a scalar before the sum (`ncclRedOpCreatePreMulSum`,
    * NCCL 2.11).
    *
-   * It is an `op` for `allReduce`, `reduce` and `reduceScatter` of this communicator. A number is read now. Memory of
-   * this communicator's device is read by each running operation: it must keep its address, and may change its value
-   * between operations.
+   * Pass the result as `op` to `allReduce`, `reduce` and `reduceScatter` of this communicator. If the scalar is memory
+   * of this communicator's device, each operation reads the memory when it runs. The memory must keep its address; its
+   * value may change between operations.
    *
    * @example
    * ```ts
@@ -198,7 +198,8 @@ export abstract class CommunicatorOperations extends PublicObject {
 
   /**
    * Registers memory so that NCCL can use it without internal copies (`ncclCommRegister`, NCCL 2.19). The effect
-   * depends on the operation and the machine. Memory that is disposed of earlier is freed when the registration ends.
+   * depends on the operation and the machine. If you dispose of the memory earlier, it is freed when the registration
+   * ends.
    *
    * @example
    * ```ts
@@ -232,8 +233,9 @@ export abstract class CommunicatorOperations extends PublicObject {
   }
 
   /**
-   * Writes `source` to the window of rank `peer` and then signals the rank (`ncclPutSignal`, NCCL 2.29). The peer takes
-   * no part in the write and waits with `waitSignal`. `source` must be in a symmetric window of this communicator.
+   * Writes `source` to the window of rank `peer` and then signals the rank (`ncclPutSignal`, NCCL 2.29). The peer makes
+   * no call for the write; to wait for it, the peer calls `waitSignal`. `source` must be in a symmetric window of this
+   * communicator.
    *
    * @throws RangeError when the data exceeds the window; TypeError for a source outside of windows; StatusError when
    * NCCL refuses, such as for a driver older than CUDA 12.5.
@@ -252,7 +254,7 @@ export abstract class CommunicatorOperations extends PublicObject {
 
   /**
    * Makes the stream wait for signals of peers and for their earlier puts (`ncclWaitSignal`, NCCL 2.29). A wait
-   * consumes its signals: a second call waits for further ones.
+   * consumes its signals: a second call waits for further signals.
    */
   waitSignal(signals: Iterable<AwaitedSignal> | AwaitedSignal, options: WaitSignalOptions): void {
     waitSignal(this._use('waitSignal'), signals, options)
@@ -274,8 +276,8 @@ export abstract class CommunicatorOperations extends PublicObject {
 
   /**
    * Creates the resources with which kernels communicate themselves (`ncclDevCommCreate`, NCCL 2.28, off the JavaScript
-   * thread). All ranks call it with the same requirements. Settles when all have called it. Until then the communicator
-   * accepts no other call.
+   * thread). All ranks call it with the same requirements. Settles when all ranks have called it. Until then the
+   * communicator accepts no other call.
    *
    * @example
    * ```ts

@@ -33,8 +33,8 @@ export type CtaPolicy = 'default' | 'efficiency' | 'zero'
  */
 export interface CommunicatorConfig {
   /**
-   * False: NCCL returns from every call at once and continues in the background; `ready()` waits for it. An init, a
-   * split or an operation that waits for a lost rank can then be aborted. Default: true. NCCL 2.14.
+   * If false, NCCL returns from every call immediately and continues in the background; `ready()` waits for this work.
+   * An init, a split or an operation that waits for a lost rank can then be aborted. Default: true. NCCL 2.14.
    */
   readonly blocking?: boolean | undefined
   /** Thread blocks in a cluster, 0 to 8. NCCL 2.17. */
@@ -73,9 +73,9 @@ export interface CommunicatorConfig {
   readonly graphStreamOrdering?: boolean | undefined
   /**
    * Bytes of an `ncclConfig_t` as the start value, for fields unknown to this package. `size`, `magic` and `version`
-   * must be those of the header from which it comes (`NCCL_CONFIG_INITIALIZER`). The fields above overwrite it, and
-   * `blocking`, `splitShare` and `shrinkShare` are required. `initialNcclConfig` of `@shoal/nccl-sys` creates bytes
-   * from known fields.
+   * must come from the header that defines the bytes (`NCCL_CONFIG_INITIALIZER`). The fields above overwrite these
+   * bytes, and `blocking`, `splitShare` and `shrinkShare` are required. `initialNcclConfig` of `@shoal/nccl-sys`
+   * creates bytes from known fields.
    */
   readonly raw?: Uint8Array | undefined
 }

@@ -21,8 +21,8 @@ export interface InitOptions {
   /** Configuration; NCCL determines omitted fields. Requires NCCL 2.14. */
   readonly config?: CommunicatorConfig | undefined
   /**
-   * Ends the init when it fires, and later aborts the communicator at any time. The `lost` signal of a job belongs
-   * here. For a limit of only the init, use `timeout`.
+   * Ends the init, or aborts the communicator if the signal fires later. Usually the `lost` signal of a job. To limit
+   * only the init, use `timeout`.
    */
   readonly signal?: AbortSignal | undefined
   /** Limit of the init in milliseconds, from 0 to 2^31 - 1. Default: no limit. */
@@ -38,8 +38,8 @@ export interface InitRankOptions extends InitOptions {
   /** Number of ranks. */
   readonly worldSize: number
   /**
-   * The id that one rank created and passed to all others. For very many ranks, several ids from as many ranks, in the
-   * same order on all ranks (`ncclCommInitRankScalable`, NCCL 2.23).
+   * The id that one rank created and passed to all others. For very many ranks, pass several ids, each from a different
+   * rank, in the same order on all ranks (`ncclCommInitRankScalable`, NCCL 2.23).
    */
   readonly id: UniqueId | readonly UniqueId[]
 }
@@ -49,13 +49,13 @@ export interface InitRankOptions extends InitOptions {
  * abort both.
  */
 export interface DeriveOptions extends CommunicatorWaitOptions {
-  /** Configuration of the new communicator. Default: that of the original one. */
+  /** Configuration of the new communicator. Default: the configuration of the original communicator. */
   readonly config?: CommunicatorConfig | undefined
 }
 
 /** Options of a `split`, which select this rank's communicator. */
 export interface SplitOptions extends DeriveOptions {
-  /** Ranks of the same color form a communicator. null: this rank gets none (`NCCL_SPLIT_NOCOLOR`). */
+  /** Ranks of the same color form a communicator. With null, this rank gets no communicator (`NCCL_SPLIT_NOCOLOR`). */
   readonly color: number | null
   /** Orders the ranks of a color; equal keys keep the old order. Default: the old rank. */
   readonly key?: number | undefined

@@ -36,7 +36,7 @@ export interface CommunicatorProperties {
   readonly lsaTeamCount: number | undefined
   /** Whether `putSignal` and similar operations work. */
   readonly hostRmaSupport: boolean | undefined
-  /** Like `ginType`, for the ranks of a rail: those with the same position on their machines. */
+  /** Like `ginType`, for the ranks of a rail, which have the same position on their machines. */
   readonly railedGinType: GpuInitiatedNetwork | undefined
 }
 

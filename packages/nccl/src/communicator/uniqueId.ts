@@ -40,8 +40,8 @@ export class UniqueId extends PublicObject {
   }
 
   /**
-   * Creates a new id (`ncclGetUniqueId`). This process then listens for the other ranks. It must live until all have
-   * joined, and they must be able to reach its address (`NCCL_SOCKET_IFNAME`).
+   * Creates a new id (`ncclGetUniqueId`). This process then listens for the other ranks. The process must live until
+   * all ranks have joined, and all ranks must be able to reach its address (`NCCL_SOCKET_IFNAME`).
    *
    * @example
    * ```ts

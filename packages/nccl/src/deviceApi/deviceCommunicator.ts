@@ -41,18 +41,18 @@ import { requireTeam, type TeamShape } from './team.js'
 export interface TeamRequirement {
   /** The team: from `communicator.team()`, or a part of one. */
   readonly team: TeamShape
-  /** Whether kernels store to all ranks of the team at once, by NVLink multicast. Default: false. */
+  /** Whether one store of a kernel reaches all ranks of the team, by NVLink multicast. Default: false. */
   readonly multimem?: boolean | undefined
 }
 
 /**
  * Requirements of a device communicator's kernels (`ncclDevCommRequirements`).
  *
- * Default: 0 for counts and false for flags, unless NCCL has another default. All ranks pass the same.
+ * Default: 0 for counts and false for flags, unless NCCL has another default. All ranks pass the same options.
  */
 export interface DeviceCommunicatorOptions<R extends string = string, T extends string = string>
   extends CommunicatorWaitOptions {
-  /** Enables stores to all ranks of the LSA team at once, by NVLink multicast. */
+  /** Enables stores that reach all ranks of the LSA team, by NVLink multicast. */
   readonly lsaMultimem?: boolean | undefined
   /** Barriers over all ranks (NCCL 2.29). */
   readonly barrierCount?: number | undefined
@@ -133,10 +133,10 @@ const teamKeys: OptionKeys<TeamRequirement> = { team: true, multimem: true }
 /**
  * Lets kernels communicate themselves (`ncclDevComm`, NCCL 2.28).
  *
- * Such a kernel is compiled with `nccl_device.h` and takes this struct by value, and windows as arguments.
+ * A kernel that communicates is compiled with `nccl_device.h`. It takes this struct by value, and windows as arguments.
  *
- * All ranks create it together. It ends with its communicator at the latest. First await the kernels of all ranks that
- * use it.
+ * All ranks create a device communicator together. It ends with its communicator at the latest. Before you dispose of
+ * it, wait for all kernels that use it, on all ranks.
  *
  * @example
  * ```ts
@@ -147,7 +147,7 @@ const teamKeys: OptionKeys<TeamRequirement> = { team: true, multimem: true }
 export class DeviceCommunicator<R extends string = string, T extends string = string> extends PublicObject {
   /** Handles of the requested resources, by name. */
   readonly resources: Readonly<Record<R, DeviceResourceHandle>>
-  /** Multicast address per team, for `Window.multimemPointer`; undefined for a team that requested none. */
+  /** Multicast address per team, for `Window.multimemPointer`; undefined for a team that requested no multicast. */
   readonly multimem: Readonly<Record<T, bigint | undefined>>
   readonly #live: LiveCommunicator
   readonly #memory: NativeMemory

@@ -106,7 +106,7 @@ export type DeviceResource =
 export interface DeviceResourceNeeds {
   /** Size in bytes. */
   readonly byteLength: number
-  /** In bytes. */
+  /** Alignment in bytes. */
   readonly alignment: number
   /** Number of network signals. */
   readonly ginSignals: number
@@ -152,7 +152,7 @@ export function llA2ASlots(maxElements: number, maxElementBytes: number): number
   )
 }
 
-/** Returns what a resource takes, without a communicator. */
+/** Returns the memory and network resources that a resource takes. Needs no communicator. */
 export function deviceResourceNeeds(resource: DeviceResource): DeviceResourceNeeds {
   const made = new RequiredResource(resource, null, 'deviceResourceNeeds', 'resource')
   try {

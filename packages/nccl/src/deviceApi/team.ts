@@ -21,8 +21,8 @@ import {
 import { type LiveCommunicator, requireAlive, requireIdle } from '../lifetime/live.js'
 
 /**
- * Teams of NCCL: all ranks (world), ranks that loads and stores reach (LSA), and the same place in other LSA teams
- * (rail).
+ * Teams of NCCL: all ranks (world), the ranks that loads and stores reach (LSA), or the ranks with the same position in
+ * the other LSA teams (rail).
  */
 export type TeamName = 'world' | 'lsa' | 'rail'
 
@@ -87,7 +87,10 @@ export class Team extends PublicObject implements TeamShape {
     return new Team(this.#live, { size, rank: this.rank % size, stride: this.stride })
   }
 
-  /** Returns the ranks with this rank's place in each part of `size` ranks. */
+  /**
+   * Divides the team into parts of `size` ranks, and returns the ranks with the same position as this rank in each
+   * part.
+   */
   outer(size: number): Team {
     this.#requireDivisor(size, 'Team.outer')
     return new Team(this.#live, {

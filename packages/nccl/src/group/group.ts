@@ -45,13 +45,13 @@ export function noteRefusal(error: unknown): void {
 /**
  * Runs `fn` and starts its NCCL calls as one operation (`ncclGroupStart`, `ncclGroupEnd`).
  *
- * Necessary if one thread drives several communicators, because each collective waits for the other ranks. Groups nest;
- * the outermost one starts the work. Returns the result of `fn`.
+ * Use a group if one thread drives several communicators, because each collective waits for the other ranks. Groups
+ * nest; the outermost group starts the work. Returns the result of `fn`.
  *
  * The group always ends. If `fn` throws, the recorded calls are dropped and nothing starts: a part of a group would
  * make GPUs wait for ranks that never arrive. A failed nested group fails the whole group, even if its error is caught;
- * so does a call that NCCL refuses. Of several errors the first is thrown, and each has the next one as its property
- * `suppressed`. An error of ending the group is the last.
+ * so does a call that NCCL refuses. If there are several errors, `group` throws the first, and the property
+ * `suppressed` of each error is the next error. An error from the end of the group is the last.
  *
  * @example
  * ```ts
@@ -73,7 +73,7 @@ export function group<T>(fn: () => T): T {
 }
 
 /**
- * Opens a group as in {@link group}, for code that cannot be one function (`ncclGroupStart`).
+ * Opens a group as in {@link group}, for calls that cannot be in one function (`ncclGroupStart`).
  *
  * {@link groupEnd} ends it. Groups nest. The group belongs to the thread: end it before any `await`, because other
  * operations of the program would join it.
@@ -99,8 +99,8 @@ export function groupStart(): void {
 /**
  * Ends the group of the last {@link groupStart}; the outermost group starts its operations (`ncclGroupEnd`).
  *
- * Call it also after an operation has thrown: the whole group is then dropped, because a part of it would wait for
- * ranks that never arrive.
+ * Call `groupEnd` also after an operation has thrown: the whole group is then dropped, because a part of it would wait
+ * for ranks that never arrive.
  *
  * @throws GroupStateError if no `groupStart()` is open, or an operation of the group was refused; else as
  * {@link group}.

@@ -69,10 +69,10 @@ export function afterCollected(live: LiveCommunicator, work: () => void): boolea
  * kind on a communicator connects the ranks. Use it also with nonblocking communicators, whose work is queued some time
  * after a plain `group` has returned.
  *
- * Until it settles, the communicators accept no other call, except further groups of this kind, which wait for their
- * turn. Buffers and streams must stay until the work is done, as with every operation. An operand that is disposed of
- * before the calls are made is detected, and nothing is started. A signal or a timeout aborts all communicators of the
- * group, because they may wait for a lost rank.
+ * Until the promise settles, the communicators accept only further `groupOffThread` calls, which run in order. Buffers
+ * and streams must exist until the work is done, as with every operation. If you dispose of one before the calls are
+ * made, nothing is started. A signal or a timeout aborts all communicators of the group, because they may wait for a
+ * lost rank.
  *
  * @example
  * ```ts

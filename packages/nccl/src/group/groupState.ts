@@ -59,7 +59,7 @@ export class GroupStateError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_GROUP_STATE'
-  /** The function that detected it, such as `'groupEnd'`. */
+  /** The function that detected the error, such as `'groupEnd'`. */
   readonly api: string
 
   constructor(api: string, problem: string) {

@@ -22,7 +22,7 @@ export type AbortReason =
   | 'abort'
   /** `revoke()`, or `shrink()` with `abort`, ended work in flight; the communicator still exists. */
   | 'revoke'
-  /** The communicator that it shares resources with was aborted. */
+  /** The communicator with which this one shares resources was aborted. */
   | 'parent'
 
 /** Options of the CommunicatorAbortedError constructor. */
@@ -54,7 +54,7 @@ export class CommunicatorAbortedError extends ShoalError {
   readonly code = 'SHOAL_COMMUNICATOR_ABORTED'
   /** Method that was waiting, or was called too late. */
   readonly operation: string
-  /** What aborted it. */
+  /** What aborted the communicator. */
   readonly reason: AbortReason
   /** Rank of this communicator. */
   readonly rank: number
@@ -166,7 +166,10 @@ export interface CommunicatorStateErrorOptions extends CommunicatorIdentity {
   readonly state: InvalidState
 }
 
-/** The communicator is suspended, revoked, or would wait for itself. Nothing was started. */
+/**
+ * The communicator is suspended or was revoked, or the call would wait for a rank of its own thread. Nothing was
+ * started.
+ */
 export class CommunicatorStateError extends ShoalError {
   static {
     nameErrorClass(CommunicatorStateError, 'CommunicatorStateError')

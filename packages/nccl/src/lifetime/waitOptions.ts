@@ -4,7 +4,7 @@ import { type OptionKeys, optionalOptions, optionalSignal, optionalTimeout, wait
  * Limits of a wait for other ranks. If a wait ends early, the communicator is aborted, which alone ends its operations.
  */
 export interface CommunicatorWaitOptions {
-  /** Aborts the communicator when it fires, such as the `lost` signal of a job. */
+  /** Aborts the communicator when the signal fires, such as the `lost` signal of a job. */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds after which the communicator is aborted, from 0 to 2^31 - 1. Default: no limit. */
   readonly timeout?: number | undefined

@@ -45,21 +45,21 @@ const stays = (): string => 'it stays allocated until the process ends'
 /**
  * Device memory from NCCL's allocator (`ncclMemAlloc`, NCCL 2.19).
  *
- * NCCL can register it and reach it from other ranks without a copy. Windows need it, or memory mapped in the same way.
- * All functions for memory accept it: collectives, and `DeviceBuffer.view(device, memory, 'f32')` of `@shoal/driver`
- * for copies and kernels.
+ * NCCL can register this memory and access it from other ranks without a copy. Windows require such memory, or memory
+ * mapped in the same way. All functions for memory accept it: collectives, and `DeviceBuffer.view(device, memory,
+ * 'f32')` of `@shoal/driver` for copies and kernels.
  *
- * It lives until `free()`, which `await using` calls, or `dispose()`. The collector only reports memory that was not
- * freed.
+ * The memory exists until `free()`, which `await using` calls, or `dispose()`. The garbage collector only reports
+ * memory that was not freed.
  */
 export class NcclMemory extends PublicObject implements MemoryLike {
   /** Usable size in bytes; NCCL may have allocated more. */
   readonly byteLength: number
-  /** Ordinal of the device that holds it. */
+  /** Ordinal of the device that holds the memory. */
   readonly deviceOrdinal: number
-  /** Type of its elements, if it was allocated for one. */
+  /** Type of the elements; undefined for memory that was allocated in bytes. */
   readonly dtype: ElementType | undefined
-  /** Number of elements, if it has a dtype. */
+  /** Number of elements; undefined for memory that was allocated in bytes. */
   readonly length: number | undefined
   readonly #range: MemoryRange
   readonly #context: PrimaryContext
@@ -123,12 +123,12 @@ export class NcclMemory extends PublicObject implements MemoryLike {
     }
   }
 
-  /** The `CUdeviceptr`. @throws DisposedError after it was freed. */
+  /** The `CUdeviceptr`. @throws DisposedError after the memory was freed. */
   get address(): bigint {
     return this[memoryProtocol].address
   }
 
-  /** Whether it was freed. */
+  /** Whether the memory was freed. */
   get disposed(): boolean {
     return this.#freeing !== undefined
   }
@@ -141,8 +141,8 @@ export class NcclMemory extends PublicObject implements MemoryLike {
   /**
    * Waits for the device and frees the memory (`ncclMemFree`, off the JavaScript thread). Idempotent.
    *
-   * It does not wait for windows and registrations of the memory, or for a cancelled call on another thread: the memory
-   * is freed after these.
+   * Does not wait for windows and registrations of the memory, or for a cancelled call on another thread: the memory is
+   * freed after them.
    *
    * @throws (rejects) StatusError if NCCL or the driver refuses.
    */
@@ -166,8 +166,8 @@ export class NcclMemory extends PublicObject implements MemoryLike {
   /**
    * Frees the memory, and blocks the thread until the device is idle (`cuCtxSynchronize`, `ncclMemFree`).
    *
-   * Memory in use by a call on another thread, such as that of `groupOffThread`, is freed when the call has returned.
-   * Memory of a window or a registration is freed when that has ended.
+   * If a call on another thread uses the memory, such as `groupOffThread`, the memory is freed when the call has
+   * returned. Memory of a window or a registration is freed when the window or registration has ended.
    *
    * @throws StatusError if NCCL or the driver refuses.
    */

@@ -10,7 +10,8 @@ import { addRegistration, type RegisteredRange, removeRegistration } from '../li
 /**
  * Memory that NCCL may use without copies (`ncclCommRegister`).
  *
- * It ends with its communicator at the latest. Memory that is disposed of earlier is freed then.
+ * A registration ends with its communicator at the latest. If you dispose of the memory earlier, it is freed at that
+ * time.
  *
  * @example
  * ```ts
@@ -43,7 +44,7 @@ export class Registration extends PublicObject {
     addChild(live, this.#child)
   }
 
-  /** Whether NCCL uses it. It registers nothing for 0 bytes, or if registration is disabled. */
+  /** Whether NCCL uses the registration. NCCL registers nothing for 0 bytes, or if registration is disabled. */
   get isEffective(): boolean {
     return this.#handle !== 0n
   }

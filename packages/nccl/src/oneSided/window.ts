@@ -50,7 +50,7 @@ export interface WindowOptions extends CommunicatorWaitOptions {
   /**
    * Whether every rank uses the same offset in an operation (`NCCL_WIN_COLL_SYMMETRIC`). Default: true.
    *
-   * It makes operations fast, and one-sided operations require it.
+   * Symmetric windows make operations fast, and one-sided operations require them.
    */
   readonly symmetric?: boolean | undefined
   /**
@@ -63,9 +63,9 @@ const windowKeys: OptionKeys<WindowOptions> = { symmetric: true, strictOrdering:
 const firstWithStrictOrdering = 23003
 const requiredAlignment = 4096n
 
-/** Memory of another rank, mapped for this rank's kernels. Only its owner can free it. */
+/** Memory of another rank, mapped for this rank's kernels. Only the other rank can free the memory. */
 export interface PeerMemory extends MemoryLike {
-  /** Rank whose memory it is. */
+  /** Rank that owns the memory. */
   readonly rank: number
   /** Address for this rank's device. */
   readonly address: bigint
@@ -79,11 +79,11 @@ const windows = new WeakMap<LiveCommunicator, Set<Window>>()
 /**
  * Memory that all ranks of a communicator share with each other (`ncclWindow_t`, NCCL 2.27).
  *
- * Collectives on it run without intermediate copies, one-sided operations write to it, and kernels access the memory of
- * peers through it.
+ * Collectives on a window run without intermediate copies, one-sided operations write to it, and kernels access the
+ * memory of peers through it.
  *
- * All ranks create it together, with buffers of equal size. It ends with its communicator at the latest. Memory that is
- * disposed of earlier is freed then.
+ * All ranks create a window together, with buffers of equal size. The window ends with its communicator at the latest.
+ * If you dispose of the memory earlier, it is freed when the window ends.
  *
  * @example
  * ```ts
@@ -167,7 +167,7 @@ export class Window extends PublicObject {
   /**
    * Returns the address of rank `peer`'s window for this rank's device (`ncclGetPeerDevicePointer`, NCCL 2.29).
    *
-   * Undefined if loads and stores do not reach it, such as on another node.
+   * Undefined if loads and stores do not reach that rank, such as on another node.
    *
    * @param offset offset in the window, in bytes. Default: 0.
    * @throws RangeError for a rank or an offset outside the window; StatusError if NCCL refuses.
@@ -231,7 +231,7 @@ export class Window extends PublicObject {
   /**
    * Returns the multicast address of the windows of a team, `offset` bytes in; undefined without NVLink multicast.
    *
-   * A store to it reaches all windows at once. Calls `ncclGetLsaMultimemDevicePointer` or
+   * One store to this address reaches all windows. Calls `ncclGetLsaMultimemDevicePointer` or
    * `ncclGetMultimemDevicePointer` (NCCL 2.29).
    *
    * @param base of another team: `multimem` of a `DeviceCommunicator`. Default: the LSA team.

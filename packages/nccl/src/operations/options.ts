@@ -20,7 +20,7 @@ export interface ReductionOptions extends CollectiveOptions {
   /**
    * The operation. Default: `'sum'`.
    *
-   * A name, an operation of this communicator's `createPreMulSum`, or the `ncclRedOp_t` of an operation made by raw
+   * Pass a name, the result of this communicator's `createPreMulSum`, or the `ncclRedOp_t` of an operation made by raw
    * functions.
    */
   readonly op?: ReduceOp | PreMulSum | number | undefined

@@ -166,8 +166,8 @@ export class PreparedGroup extends PublicObject {
   /**
    * Starts the collectives as one operation (`ncclGroupStart`, `ncclGroupEnd`).
    *
-   * Inside another group they join that group. The first launch connects the ranks and compares their calls, as `group`
-   * does.
+   * Inside another group, the collectives join that group. The first launch connects the ranks and compares their
+   * calls, as `group` does.
    * @throws DisposedError if a buffer, a stream or a communicator was disposed of, before anything is started; else as
    * `group`.
    */

@@ -41,7 +41,7 @@ export interface PreMulSumOptions {
 /**
  * A reduction that multiplies this rank's elements by a scalar before the sum (`ncclRedOpCreatePreMulSum`).
  *
- * It is an `op` for reductions of its communicator, on elements of its dtype. It ends with its communicator at the
+ * Pass it as `op` to reductions of its communicator, on elements of its dtype. It ends with its communicator at the
  * latest. `dispose()` does not affect queued operations.
  *
  * @example

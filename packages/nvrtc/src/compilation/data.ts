@@ -14,7 +14,7 @@ export interface CompiledData {
   readonly ltoIr: Uint8Array | undefined
   readonly optixIr: Uint8Array | undefined
   readonly log: string
-  /** Names in the code, by name expression. */
+  /** Names in the compiled code, by name expression. */
   readonly lowered: Readonly<Record<string, string>>
   /** Heap bytes that a precompiled header would have needed, if the heap was too small. */
   readonly pchHeapRequired: number | undefined

@@ -32,9 +32,9 @@ export class CompileError extends StatusError {
     nameErrorClass(CompileError, 'CompileError')
   }
 
-  /** The compiler's log. Not printed. */
+  /** The compiler's log. `console.log` of the error omits it. */
   declare readonly log: string
-  /** The compiler's messages, in order. Not printed. */
+  /** The compiler's messages, in order. `console.log` of the error omits them. */
   declare readonly diagnostics: readonly Diagnostic[]
 
   constructor(options: CompileErrorOptions) {

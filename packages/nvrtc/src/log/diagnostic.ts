@@ -3,15 +3,15 @@ export type Severity = 'error' | 'warning' | 'remark' | 'note' | 'info'
 
 /** One message of a compiler's log. */
 export interface Diagnostic {
-  /** Its severity. */
+  /** Severity of the message. */
   readonly severity: Severity
-  /** Its text, without place and number. */
+  /** Text of the message, without place and number. */
   readonly message: string
   /** The source's name; for assembler messages, the assembler's name of its input. */
   readonly file?: string
-  /** From 1. */
+  /** Line of the message, counted from 1. */
   readonly line?: number
-  /** From 1, in characters; absent if the log does not mark it. */
+  /** Column of the message in characters, counted from 1; absent if the log does not mark a column. */
   readonly column?: number
   /** Number of the message, for `diagnosticSuppress`. */
   readonly number?: number

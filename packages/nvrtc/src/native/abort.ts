@@ -5,8 +5,8 @@ export interface Abortable {
   /**
    * Rejects the promise with `AbortedError`.
    *
-   * A compilation that has not started is cancelled. One that has started cannot be stopped: it continues on its
-   * thread, and its result is cached if there is a cache.
+   * A compilation that has not started is cancelled. A compilation that has started cannot be stopped: it continues on
+   * its thread, and its result is cached if there is a cache.
    */
   readonly signal?: AbortSignal | undefined
 }

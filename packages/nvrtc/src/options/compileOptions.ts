@@ -10,7 +10,7 @@ import type { OptionRules } from './encode.js'
  */
 export type Architecture = `${'compute' | 'sm'}_${number}${'' | 'a' | 'f'}`
 
-/** Options of NVRTC's command line. Defaults are those of NVRTC. */
+/** Options of NVRTC's command line. NVRTC's defaults apply to omitted options. */
 export interface CommandOptions {
   /** Target architecture (`--gpu-architecture`). */
   readonly architecture?: Architecture | undefined
@@ -24,11 +24,11 @@ export interface CommandOptions {
   readonly lineInfo?: boolean | undefined
   /** Optimises despite `deviceDebug` (`--dopt=on`). */
   readonly optimizeDebug?: boolean | undefined
-  /** Compiles faster, to slower code (`--Ofast-compile`). */
+  /** Compiles in less time, but makes slower code (`--Ofast-compile`). */
   readonly fastCompile?: '0' | 'min' | 'mid' | 'max' | undefined
   /** Options of the assembler, such as `'-v'` (`--ptxas-options`). */
   readonly ptxasOptions?: readonly string[] | undefined
-  /** Most registers per thread (`--maxrregcount`). */
+  /** Maximum number of registers per thread (`--maxrregcount`). */
   readonly maxRegisters?: number | undefined
   /** Flushes denormal values to zero (`--ftz`). */
   readonly ftz?: boolean | undefined

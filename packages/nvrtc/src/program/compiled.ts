@@ -24,7 +24,7 @@ export class Compiled extends PublicObject {
   readonly optixIr: Uint8Array | undefined
   /** The compiler's log: warnings, and output that `ptxasOptions` request. */
   readonly log: string
-  /** Whether it was compiled now or comes from a cache. */
+  /** Whether this call compiled the program, or a cache contained the result. */
   readonly origin: Origin
   /** Why the cache on disk could not be read or written. The result is still valid. */
   readonly cacheProblem: string | undefined
@@ -58,7 +58,7 @@ export class Compiled extends PublicObject {
     return parseLog(this.log)
   }
 
-  /** Code to load a module from: the cubin, else the PTX. @throws RangeError if neither exists */
+  /** Code for `Module.load`: the cubin, or the PTX if there is no cubin. @throws RangeError if neither exists */
   get image(): string | Uint8Array {
     const image = this.cubin ?? this.ptx
     if (image === undefined)

@@ -16,7 +16,8 @@ export function pchHeapSize(): number {
 /**
  * Sets the heap size for precompiled headers in this process (`nvrtcSetPCHHeapSize`).
  *
- * NVRTC rounds up to whole pages. If it is too small, a compilation reports the required size in `pchHeapRequired`.
+ * NVRTC rounds up to whole pages. If the heap is too small, a compilation reports the required size in
+ * `pchHeapRequired`.
  * @param byteLength size in bytes
  * @throws TypeError, RangeError; VersionTooOldError before 12.8
  */

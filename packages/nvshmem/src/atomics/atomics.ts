@@ -63,16 +63,16 @@ const syncNames = namesOf('Sync')
 /**
  * Atomic operations on one element of a PE's symmetric memory.
  *
- * They are atomic with respect to atomics of other PEs and of kernels. `index` in the options selects the element;
- * default: the first. Operations without a result complete at `quiet()` or a barrier.
+ * These operations are atomic with respect to atomics of other PEs and of kernels. `index` in the options selects the
+ * element; default: the first. Operations without a result are complete after `quiet()` or a barrier.
  *
  * NVIDIA's NVSHMEM (3.4.5) exports these functions but does not implement them for the host. On GPUs, kernels of one
  * thread replace them, with system scope. For a PE whose memory this process cannot address, such as one on another
  * machine, they throw FeatureNotSupportedError. The software device implements the functions.
  *
- * Each call waits for its turn among the calls of the session; the `…Sync` twins block the thread. All throw TypeError
- * and RangeError for wrong arguments, DisposedError, SessionStuckError. Those that return a promise also throw
- * TimeoutError and AbortedError.
+ * Each call waits for its turn among the calls of the session; the `…Sync` twins block the thread. All methods throw
+ * TypeError and RangeError for wrong arguments, DisposedError, SessionStuckError. Methods that return a promise also
+ * throw TimeoutError and AbortedError.
  *
  * @example
  * ```ts
@@ -137,7 +137,7 @@ export class AtomicOperations extends PublicObject {
   /**
    * Writes `desired` if the element equals `expected` (`nvshmem_<type>_atomic_compare_swap`).
    *
-   * Returns the previous value. The element was written if this equals `expected`.
+   * Returns the previous value. The element was written if the previous value equals `expected`.
    */
   compareSwap<D extends ArithmeticDType>(
     target: SymmetricBuffer<D>,

@@ -26,7 +26,7 @@ export type DataCollective = 'broadcast' | 'fcollect' | 'allToAll'
 
 /** Number of elements of a collective. */
 export interface CountOptions {
-  /** Number of elements per part. Default: all of both buffers, whose lengths must match. */
+  /** Number of elements per part. Default: all elements of both buffers, whose lengths must match. */
   readonly count?: number | undefined
 }
 

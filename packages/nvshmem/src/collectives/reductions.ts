@@ -28,7 +28,7 @@ export type Reduction = 'reduce' | 'reduceScatter'
 
 /** Options of a reduction. */
 export interface ReductionOptions extends CountOptions {
-  /** Default: `'sum'`. */
+  /** The reduction. Default: `'sum'`. */
   readonly op?: ReduceOp | undefined
 }
 

@@ -91,12 +91,13 @@ export class DeviceCode extends PublicObject {
   }
 
   /**
-   * Launches a kernel whose blocks all run at once (`cuLaunchCooperativeKernel`).
+   * Launches a kernel whose blocks all run at the same time (`cuLaunchCooperativeKernel`).
    *
-   * Kernels that wait for other PEs need this: a barrier in a kernel with unstarted blocks would never complete. Every
-   * PE launches it. This is not a call of NVSHMEM, so it does not wait for its turn.
+   * Launch kernels that wait for other PEs with this method: a barrier in a kernel with unstarted blocks would never
+   * complete. Every PE launches the kernel. This is not a call of NVSHMEM, so it does not wait for its turn.
    *
-   * @throws StatusError (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) if the blocks do not fit on the device at once.
+   * @throws StatusError (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) if the blocks do not fit on the device at the same
+   * time.
    */
   launchCollectively(kernel: KernelLike, options: CollectiveLaunchOptions, ...parameters: LaunchParameter[]): void {
     this.#live.requireOpen('DeviceCode.launchCollectively')
@@ -104,7 +105,7 @@ export class DeviceCode extends PublicObject {
   }
 
   /**
-   * Returns how many blocks of a kernel fit on each multiprocessor at once.
+   * Returns how many blocks of a kernel fit on each multiprocessor at the same time.
    *
    * Multiply by the device's multiprocessors for the largest grid of {@link launchCollectively}
    * (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).

@@ -37,7 +37,7 @@ export type LaunchParameter = MemoryLike | { readonly dtype: DType; readonly val
 
 /** Size and stream of a collective launch. */
 export interface CollectiveLaunchOptions {
-  /** Blocks in the grid; all of them must fit on the device at once. */
+  /** Blocks in the grid; all of them must fit on the device at the same time. */
   readonly grid: Dimensions
   /** Threads per block. */
   readonly block: Dimensions
@@ -56,7 +56,7 @@ const mostBlocks = 0x7fff_ffff
 const mostThreads = 1024
 
 /**
- * Launches a kernel whose blocks all run at once (`cuLaunchCooperativeKernel`).
+ * Launches a kernel whose blocks all run at the same time (`cuLaunchCooperativeKernel`).
  *
  * Such a kernel can wait for other PEs.
  *

@@ -14,8 +14,8 @@ import type { Allocation } from './allocation.js'
 /**
  * The symmetric memory of another PE, mapped in this process.
  *
- * Kernels and copies access it directly, without a call of NVSHMEM. It is a view: it is valid as long as its buffer,
- * and has no `dispose()`.
+ * Kernels and copies access it directly, without a call of NVSHMEM. Peer memory is a view: it is valid as long as its
+ * buffer, and has no `dispose()`.
  *
  * @example
  * ```ts

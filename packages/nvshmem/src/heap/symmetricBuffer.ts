@@ -54,8 +54,8 @@ export type CopyTarget<E extends ElementType> = (E extends DType ? TypedArrayOf<
 /**
  * Typed memory at the same place of every PE's symmetric heap, or a view of it.
  *
- * Transfers, atomics and collectives use it to address the memory of any PE. On its own device it is normal memory for
- * kernels, for the copies of `@shoal/driver` and for NCCL (by the memory protocol).
+ * Transfers, atomics and collectives use it to address the memory of any PE. On its own device, kernels, copies of
+ * `@shoal/driver` and NCCL use it like other device memory (through the memory protocol).
  *
  * All PEs allocate it together and free it together: `dispose()` waits for the other PEs. The garbage collector only
  * reports a buffer that was not disposed of.
@@ -312,7 +312,8 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   /**
    * Returns the memory of another PE, if this process can address it (`nvshmem_ptr`).
    *
-   * Otherwise undefined, such as for a PE on another machine. For this process's own PE it is the same memory.
+   * Returns undefined otherwise, such as for a PE on another machine. For this process's own PE, returns the same
+   * memory.
    *
    * @throws TypeError, RangeError for a number that is not a PE of the session, DisposedError.
    */
@@ -328,7 +329,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   /**
    * Returns the multicast address of all PEs of a team (`nvshmemx_mc_ptr`).
    *
-   * Kernels store through it to all PEs at once, over NVLink SHARP.
+   * One store of a kernel to this address reaches all PEs, over NVLink SHARP.
    *
    * Undefined without multicast support.
    *
@@ -382,8 +383,8 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
    *
    * @throws TypeError for a view; SessionStuckError, TimeoutError, AbortedError.
    *
-   * If a PE does not call it, the others wait inside NVSHMEM. A timeout or signal rejects the promise, but the session
-   * is stuck (see {@link SessionStuckError}) until the missing PE calls it too.
+   * If a PE does not call it, the other PEs wait inside NVSHMEM. A timeout or signal rejects the promise, but the
+   * session is stuck (see {@link SessionStuckError}) until the missing PE calls it too.
    */
   dispose(wait?: WaitOptions): Promise<void> {
     if (this.#offset !== 0 || this.byteLength !== this.#allocation.byteLength) {
@@ -442,7 +443,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 }
 
-/** Most elements whose size in bytes is still exact. */
+/** Maximum number of elements whose size in bytes is still exact. */
 function mostElements(bytes: number): number {
   return Math.floor(Number.MAX_SAFE_INTEGER / bytes)
 }

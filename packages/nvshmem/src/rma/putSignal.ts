@@ -18,7 +18,7 @@ export interface PutSignalOptions extends StreamTransferOptions {
   readonly signalIndex?: number | undefined
   /** Value to set the word to, or to add to it. */
   readonly value: bigint | number
-  /** Default: `'set'`. */
+  /** Whether to set the word to `value` or to add `value`. Default: `'set'`. */
   readonly op?: SignalOp | undefined
 }
 

@@ -98,7 +98,7 @@ export abstract class TransferOperations extends PublicObject {
     return queueTransfer(this._live, 'get', target, source, options, true)
   }
 
-  /** Writes one element of PE `pe` (`nvshmem_<type>_p`). It has arrived after `quiet()` or a barrier. */
+  /** Writes one element of PE `pe` (`nvshmem_<type>_p`). The element has arrived after `quiet()` or a barrier. */
   putElement<D extends DType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,

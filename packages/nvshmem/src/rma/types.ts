@@ -5,7 +5,7 @@ import type { StreamOperand } from '../operands.js'
 export interface TransferOptions {
   /** The other PE, from 0 to `peCount` - 1; this process's own PE is allowed. */
   readonly pe: number
-  /** Number of elements. Default: all of both sides, whose lengths must match. */
+  /** Number of elements. Default: all elements of both sides, whose lengths must match. */
   readonly count?: number | undefined
 }
 

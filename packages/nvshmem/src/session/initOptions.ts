@@ -42,11 +42,11 @@ interface CommonOptions {
   /** Limit of the start in milliseconds. Default: no limit. */
   readonly timeout?: number | undefined
   /**
-   * When it fires, the start and every call in progress reject with AbortedError.
+   * When the signal fires, the start and every call in progress reject with AbortedError.
    *
-   * All later calls of NVSHMEM reject too, even calls that only queue work on a stream, which would wait there.
-   * Look-ups (`peer`, `multicastAddress`, `translate`, `config`), `abandon` and `globalExit` still work. Pass the
-   * signal that reports a lost process.
+   * All later calls of NVSHMEM reject too, even calls that only queue work on a stream, because this work would wait
+   * for ever. Look-ups (`peer`, `multicastAddress`, `translate`, `config`), `abandon` and `globalExit` still work. Pass
+   * the signal that reports a lost process.
    */
   readonly signal?: AbortSignal | undefined
   /** Default limit in milliseconds of calls that wait for other PEs. Default: no limit. */
@@ -56,14 +56,14 @@ interface CommonOptions {
   /**
    * Bytes of an `nvshmemx_init_attr_t` to start from, for fields that this package does not know.
    *
-   * They replace `NVSHMEMX_INIT_ATTR_INITIALIZER`; the other options are written over them.
+   * These bytes replace `NVSHMEMX_INIT_ATTR_INITIALIZER`; the other options overwrite their fields.
    */
   readonly rawAttributes?: Uint8Array | undefined
 }
 
-/** Options of a start by an id that one process makes and all receive. */
+/** Options of a start with an id, which one process makes and all processes receive. */
 export interface UniqueIdInitOptions extends CommonOptions {
-  /** Absent, because the id starts NVSHMEM. */
+  /** Not allowed, because the id replaces the launcher. */
   readonly launcher?: undefined
   /** This process's PE, from 0 to `worldSize` - 1; different in each process. */
   readonly rank: number
@@ -94,9 +94,9 @@ export interface LauncherInitOptions extends OptionsWithoutId {
  * NVSHMEM reads `NVSHMEM_BOOTSTRAP` (default: `PMI`), `NVSHMEM_BOOTSTRAP_PMI`, and related variables.
  */
 export interface EnvironmentInitOptions extends OptionsWithoutId {
-  /** Absent, because the environment names the launcher. */
+  /** Not allowed, because the environment names the launcher. */
   readonly launcher?: undefined
-  /** Absent, because it requires the launcher `'mpi'`. */
+  /** Not allowed, because this option requires the launcher `'mpi'`. */
   readonly mpiCommunicator?: undefined
 }
 

@@ -29,10 +29,10 @@ import { loadLibraries, predefinedTeams, type Started, start } from './start.js'
  * and return promises. Calls that only start or queue work run immediately if nothing is waiting. The `…Sync` twins run
  * on the JavaScript thread and block it.
  *
- * Operands are checked before the call: wrong ones reject the promise with TypeError, RangeError or DisposedError. Each
- * method rejects with SessionStuckError while a cancelled call has not returned, and with AbortedError after the signal
- * of the session has fired. Methods with `timeout` and `signal` also reject with TimeoutError and AbortedError for
- * these.
+ * Operands are checked before the call: wrong operands reject the promise with TypeError, RangeError or DisposedError.
+ * Each method rejects with SessionStuckError while a cancelled call has not returned, and with AbortedError after the
+ * signal of the session has fired. Methods with the options `timeout` and `signal` also reject with TimeoutError and
+ * AbortedError.
  *
  * @example
  * ```ts
@@ -94,14 +94,15 @@ export class Session extends SessionOperations {
   /**
    * Starts NVSHMEM in this process and waits for the other PEs (`nvshmemx_hostlib_init_attr`).
    *
-   * The PEs find each other by an id that one process makes and all receive (`rank`, `worldSize`, `id`), or by their
-   * launcher (`launcher`). Without both, environment variables decide: `NVSHMEM_BOOTSTRAP` and those with this prefix,
-   * or `shoal run`. The start runs on the thread of the session.
+   * The PEs find each other through an id that one process makes and all processes receive (`rank`, `worldSize`, `id`),
+   * or through their launcher (`launcher`). Without these options, environment variables decide: variables that begin
+   * with `NVSHMEM_BOOTSTRAP`, or the variables of `shoal run`. The start runs on the thread of the session.
    *
-   * @throws SessionExistsError if NVSHMEM is or was running in this process: it cannot be started twice.
+   * @throws SessionExistsError if NVSHMEM is or was running in this process, because a process can start NVSHMEM only
+   * once.
    * @throws TypeError, RangeError for wrong options, before any native call.
-   * @throws TimeoutError, AbortedError if it is cancelled; NVSHMEM cannot be started in this process afterwards.
-   * @throws LibraryNotFoundError if the driver or NVSHMEM is missing, StatusError if one of them refuses.
+   * @throws TimeoutError, AbortedError if the start is cancelled; this process cannot start NVSHMEM afterwards.
+   * @throws LibraryNotFoundError if the driver or NVSHMEM is missing, StatusError if one of them returns an error.
    */
   static async init(options: InitOptions): Promise<Session> {
     const api = 'Session.init'
@@ -148,10 +149,10 @@ export class Session extends SessionOperations {
   /**
    * Ends the processes of all PEs with a status, including this one (`nvshmem_global_exit`).
    *
-   * No `exit` handler runs. It requires a bootstrap that can end processes, such as MPI's.
+   * No `exit` handler runs. Requires a start through a launcher that can end processes, such as MPI.
    *
    * @throws FeatureNotSupportedError if NVSHMEM returns, as 3.4.5 does after a start by unique id. Then the session is
-   * abandoned, and the launcher must end the others.
+   * abandoned, and the launcher must end the other processes.
    * @throws BusyError when a call is in progress.
    */
   globalExit(status: number): never {
@@ -184,8 +185,8 @@ export class Session extends SessionOperations {
    * Ends the session without the other PEs, when one of them is lost. Idempotent.
    *
    * Every pending promise rejects with DisposedError, and calls that wait for their turn are not made. NVSHMEM itself
-   * stays as it is, possibly inside a call. Its memory stays until the process ends; its thread does not keep the
-   * process alive.
+   * keeps running, possibly inside a call. Its memory stays allocated until the process ends; its thread does not keep
+   * the process alive.
    */
   abandon(): void {
     this.#lifetime.abandon()

@@ -25,12 +25,12 @@ export abstract class SessionOperations extends TransferOperations {
    *
    * Calls `nvshmem_malloc`, `nvshmem_align` or `nvshmem_calloc`. `dtype` may be a type of `defineStruct`, `defineArray`
    * or `defineTuple`: transfers and data collectives move such elements as bytes. Every PE calls it with the same
-   * dtype, length and options, in the same order; it settles when all have.
+   * dtype, length and options, in the same order; the promise settles when all PEs have called it.
    *
    * @throws TypeError, RangeError for wrong arguments.
    * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) if the heap is full and cannot grow
-   * (`NVSHMEM_CUMEM_GRANULARITY`, `NVSHMEM_MAX_MEMORY_PER_GPU`). This is checked before NVSHMEM is called, which would
-   * end the process.
+   * (`NVSHMEM_CUMEM_GRANULARITY`, `NVSHMEM_MAX_MEMORY_PER_GPU`). The package checks the room before the call, because
+   * NVSHMEM would end the process.
    */
   allocate<E extends ElementType>(dtype: E, length: number, options: HeapOptions = {}): Promise<SymmetricBuffer<E>> {
     return whenOpen(this._live, 'allocate', () => allocateElements(this._live, dtype, length, options))
@@ -39,9 +39,9 @@ export abstract class SessionOperations extends TransferOperations {
   /**
    * Registers local memory (`nvshmemx_buffer_register`), which transfers to other machines require.
    *
-   * No other PE takes part.
+   * Other PEs make no call.
    *
-   * @throws StatusError if it overlaps registered memory.
+   * @throws StatusError if the memory overlaps registered memory.
    */
   register(memory: MemoryLike): Promise<Registration> {
     return whenOpen(this._live, 'register', () => register(this._live, memory))
@@ -120,7 +120,7 @@ export abstract class SessionOperations extends TransferOperations {
     return this.#queueSynchronization('quiet', 'Session.quietOnStream', options)
   }
 
-  /** Orders puts: earlier ones arrive at each PE before later ones (`nvshmem_fence`). Does not wait for them. */
+  /** Orders puts: earlier puts arrive at each PE before later puts (`nvshmem_fence`). Does not wait for the puts. */
   fence(wait?: WaitOptions): Promise<void> {
     return this.#synchronize('fence', 'fence', wait)
   }
@@ -133,14 +133,14 @@ export abstract class SessionOperations extends TransferOperations {
   /**
    * Makes an id for {@link createTeam} (`nvshmemx_team_get_uniqueid`).
    *
-   * One PE makes it and sends it to all PEs of the new team.
+   * One PE makes the id and sends it to all PEs of the new team.
    */
   teamUniqueId(): Promise<bigint> {
     return whenOpen(this._live, 'teamUniqueId', () => teamUniqueId(this._live))
   }
 
   /**
-   * Makes a team of any PEs (`nvshmemx_team_init`). All of them call it with the same `id` and `peCount`.
+   * Makes a team of any PEs (`nvshmemx_team_init`). All these PEs call it with the same `id` and `peCount`.
    *
    * @throws StatusError
    */

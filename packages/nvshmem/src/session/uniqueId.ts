@@ -51,9 +51,9 @@ export class UniqueId extends PublicObject {
   /**
    * Makes a new id (`nvshmemx_get_uniqueid`).
    *
-   * This process then listens for the others, so it must live until all have joined, at an address that they can reach.
-   * `NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME` names the interface. Set it before the process starts or, on the main thread,
-   * before this call.
+   * This process then listens for the other processes, so it must live until all of them have joined, and they must be
+   * able to reach its address. `NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME` names the interface. Set it before the process
+   * starts or, on the main thread, before this call.
    *
    * @throws StatusError if NVSHMEM finds no usable network interface.
    */

@@ -62,7 +62,7 @@ export interface WaitUntilAllOptions<D extends DType = DType> extends OnStreamOp
   readonly comparison: Comparison
   /** Value to compare each element with. */
   readonly value: ElementValue<D>
-  /** Number of elements. Default: all of the buffer. */
+  /** Number of elements. Default: all elements of the buffer. */
   readonly count?: number | undefined
   /** Device memory of `i32` with an entry per element; a nonzero entry excludes the element. Default: none. */
   readonly ignore?: MemoryLike | undefined
@@ -74,7 +74,7 @@ export interface WaitUntilAllVectorOptions extends OnStreamOptions {
   readonly comparison: Comparison
   /** Device memory with the value for each element, of the same dtype. */
   readonly values: MemoryLike
-  /** Number of elements. Default: all of the buffer. */
+  /** Number of elements. Default: all elements of the buffer. */
   readonly count?: number | undefined
   /** Device memory of `i32` with an entry per element; a nonzero entry excludes the element. Default: none. */
   readonly ignore?: MemoryLike | undefined

@@ -37,7 +37,7 @@ export interface TeamConfig extends WaitOptions {
 
 /** Selects PEs of a team at equal distances for a new team. */
 export interface SplitStridedOptions extends TeamConfig {
-  /** First PE of the new team, by its number in the old one. */
+  /** First PE of the new team, by its number in the old team. */
   readonly start: number
   /** Distance between two PEs. Default: 1. */
   readonly stride?: number | undefined
@@ -53,7 +53,7 @@ export interface Split2dOptions extends TeamConfig {
 
 /** Options of a team of any PEs. */
 export interface CreateTeamOptions extends TeamConfig {
-  /** Id that one of its PEs makes (`Session.teamUniqueId`) and all receive. */
+  /** Id that one PE of the new team makes (`Session.teamUniqueId`) and all its PEs receive. */
   readonly id: bigint
   /** Number of PEs in the team. */
   readonly peCount: number

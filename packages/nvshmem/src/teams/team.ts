@@ -65,8 +65,8 @@ export interface Split2d {
  * Methods that return a promise wait for the other PEs, in their turn among the calls of the session. The `…Sync` twins
  * block the thread. `…OnStream` methods only queue work.
  *
- * All throw TypeError and RangeError for wrong arguments, DisposedError, StatusError, SessionStuckError. Those that
- * return a promise also throw TimeoutError and AbortedError.
+ * All methods throw TypeError and RangeError for wrong arguments, DisposedError, StatusError, SessionStuckError.
+ * Methods that return a promise also throw TimeoutError and AbortedError.
  *
  * @example
  * ```ts
@@ -136,7 +136,7 @@ export class Team extends PublicObject implements SessionTeam {
   /**
    * Returns the number of PE `pe` of this team in the team `into` (`nvshmem_team_translate_pe`).
    *
-   * Undefined if it is not in that team.
+   * Returns undefined if the PE is not in that team.
    */
   async translate(pe: number, into: Team): Promise<number | undefined> {
     const api = 'Team.translate'
@@ -166,7 +166,8 @@ export class Team extends PublicObject implements SessionTeam {
    *
    * All PEs of this team call it; PEs outside the new team get undefined.
    *
-   * @throws RangeError if they are not all in this team, StatusError if NVSHMEM refuses (`NVSHMEM_MAX_TEAMS`).
+   * @throws RangeError if a PE is not in this team, StatusError if NVSHMEM returns an error (such as for more teams
+   * than `NVSHMEM_MAX_TEAMS`).
    */
   async splitStrided(options: SplitStridedOptions): Promise<Team | undefined> {
     const parts = await splitStrided(this.#live, this.#asParent('Team.splitStrided'), options)
@@ -262,7 +263,7 @@ export class Team extends PublicObject implements SessionTeam {
   /**
    * Sends part i of `source` to PE i (`nvshmem_<type>_alltoall`).
    *
-   * There it becomes the part of this PE in `target`.
+   * On PE i, this part becomes the part of this PE in `target`.
    *
    * `count` is the number of elements per part.
    */

@@ -68,7 +68,7 @@ export interface DeviceOption {
   readonly device?: DeviceLike | number | undefined
 }
 
-/** Returns the given device, or the current one. */
+/** Returns the given device, or the current device. */
 export function deviceOrCurrent(device: DeviceLike | number | undefined, api: string): Device {
   return device === undefined ? currentDevice() : Device._find(device, api, 'device')
 }

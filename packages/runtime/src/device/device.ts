@@ -37,8 +37,8 @@ export function deviceAttributeNames(): readonly DeviceAttribute[] {
 /**
  * A device of the CUDA runtime.
  *
- * Attributes and limits have the names of libcudart; names of libcuda are accepted too. There is one object per device
- * and JavaScript thread. It uses no resources before its first use.
+ * Attributes and limits have the names of libcudart; names of libcuda are accepted too. Each JavaScript thread has one
+ * object per device. The object uses no resources before its first use.
  *
  * @example
  * for (const device of Device.all()) console.log(device.name, device.attribute('MultiProcessorCount'))

@@ -1,7 +1,7 @@
 import { profile as profileOn, startProfiler as startOn, stopProfiler as stopOn } from '@shoal/driver/diagnostics'
 import { currentDevice, type DeviceOption, onlyOwner } from '../device/currentDevice.js'
 
-/** Starts a waiting profiler (`cuProfilerStart`). Without a profiler it does nothing. */
+/** Starts a waiting profiler (`cuProfilerStart`). Without a profiler, the call does nothing. */
 export function startProfiler(options: DeviceOption = {}): void {
   startOn(onlyOwner(options, 'startProfiler'))
 }

@@ -7,7 +7,7 @@ import {
 import { type DeviceOption, onlyOwner } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** Memory of another library, such as Vulkan, imported for a device. It uses libcuda, as libcudart would. */
+/** Memory of another library, such as Vulkan, imported for a device. The import calls libcuda, as libcudart would. */
 export type ExternalMemory = BaseMemory
 export const ExternalMemory = withFactories(BaseMemory, {
   /** Imports exported memory for the current or the given device (`cuImportExternalMemory`). */

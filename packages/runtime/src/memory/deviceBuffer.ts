@@ -44,11 +44,11 @@ function from(
  * Typed linear device memory, or a view of a part of it.
  *
  * Work with a stream is only queued. Methods that end in `Sync` block the thread. Methods that return a promise wait
- * without blocking it.
+ * without blocking the thread.
  *
  * @example
  * using x = DeviceBuffer.from(new Float32Array([1, 2, 3])) // on the current device
- * x.fill(4, { stream }) // returns at once
+ * x.fill(4, { stream }) // returns immediately
  * console.log(await x.toArray({ stream })) // Float32Array [4, 4, 4]
  */
 export type DeviceBuffer<E extends ElementType = DType> = BaseBuffer<E>
@@ -58,7 +58,7 @@ export const DeviceBuffer = withFactories(BaseBuffer, {
     return BaseBuffer.allocate(onlyOwner(options, 'DeviceBuffer.allocate'), dtype, length)
   },
 
-  /** Allocates zeroed memory for `length` elements, ready for any stream. */
+  /** Allocates zeroed memory for `length` elements. Any stream can use it immediately. */
   zeros<E extends ElementType>(dtype: E, length: number, options: DeviceOption = {}): DeviceBuffer<E> {
     return BaseBuffer.zeros(onlyOwner(options, 'DeviceBuffer.zeros'), dtype, length)
   },
@@ -75,7 +75,7 @@ export const DeviceBuffer = withFactories(BaseBuffer, {
   from,
 
   /**
-   * Allocates memory in stream order; it is also freed on `stream` (`cudaMallocAsync`).
+   * Allocates memory in stream order, and later frees it on `stream` (`cudaMallocAsync`).
    *
    * Work queued on `stream` afterwards can use it. Work of another stream must first wait for an event of `stream`.
    */
@@ -86,7 +86,7 @@ export const DeviceBuffer = withFactories(BaseBuffer, {
   /**
    * Wraps memory of another owner, without freeing it.
    *
-   * The address cannot be checked: a wrong one destroys the device's context, or the process.
+   * The address cannot be checked: a wrong address ends the device's context or the process.
    */
   fromAddress<E extends ElementType>(
     address: bigint,
@@ -101,8 +101,8 @@ export const DeviceBuffer = withFactories(BaseBuffer, {
   /**
    * Returns the memory of another object as elements, without a copy.
    *
-   * Accepts a buffer of `@shoal/driver`, a `MappedRange`, and any object with the memory protocol. It is valid while
-   * that object has the memory; later use throws `DisposedError`.
+   * Accepts a buffer of `@shoal/driver`, a `MappedRange`, and any object with the memory protocol. The result is valid
+   * while that object has the memory; later use throws `DisposedError`.
    * @throws RangeError if the elements exceed the memory.
    */
   view<E extends ElementType>(memory: MemoryLike, dtype: E, options: ViewOptions = {}): DeviceBuffer<E> {

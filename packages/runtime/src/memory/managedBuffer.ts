@@ -9,8 +9,8 @@ export interface ManagedOptions extends BaseOptions, DeviceOption {}
 /**
  * Memory that migrates between host and devices automatically (`cudaMallocManaged`).
  *
- * It is an `ArrayBuffer` on the host and device memory on devices. The host sees results of work after that work has
- * completed. dispose() detaches the buffer.
+ * The host uses the memory as an `ArrayBuffer`, devices use it as device memory. The host sees results of work after
+ * the work has completed. dispose() detaches the `ArrayBuffer`.
  *
  * @example
  * using values = ManagedBuffer.allocate('f32', 1024)
@@ -23,7 +23,7 @@ export const ManagedBuffer = withFactories(BaseBuffer, {
    * Allocates uninitialized managed memory for `length` elements, at least one.
    *
    * @throws FeatureNotSupportedError on devices where the host must not access managed memory while the device is busy,
-   * unless it is attached to the host; TypeError, RangeError, StatusError.
+   * unless the memory is attached to the host; TypeError, RangeError, StatusError.
    */
   allocate<E extends ElementType>(dtype: E, length: number, options: ManagedOptions = {}): ManagedBuffer<E> {
     const [owner, rest] = ownerAndRest(options, 'ManagedBuffer.allocate')

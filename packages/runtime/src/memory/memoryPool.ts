@@ -42,8 +42,8 @@ export const MemoryPool = withFactories(BasePool, {
   /**
    * Returns a pool of `@shoal/driver` as a pool of this package.
    *
-   * A `CUmemoryPool` and a `cudaMemPool_t` are the same handle. The pool is borrowed: the other object must outlive its
-   * use.
+   * A `CUmemoryPool` and a `cudaMemPool_t` are the same handle. The other object keeps owning the pool, so keep that
+   * object as long as you use the pool.
    */
   from(pool: MemoryPool): MemoryPool {
     return BasePool.from(deviceOrCurrent(isInstance(pool, BasePool) ? pool.device : undefined, 'MemoryPool.from'), pool)
@@ -52,8 +52,8 @@ export const MemoryPool = withFactories(BasePool, {
   /**
    * Imports a pool that another process exported (`cudaMemPoolImportFromShareableHandle`).
    *
-   * It cannot allocate; `importPointer` imports allocations of the other process. The caller keeps ownership of the
-   * handle.
+   * This process cannot allocate from the pool; `importPointer` imports allocations of the other process. The caller
+   * keeps ownership of the handle.
    */
   import(handle: ShareableHandle<'pool'>, options: DeviceOption = {}): MemoryPool {
     return BasePool.import(onlyOwner(options, 'MemoryPool.import'), handle)

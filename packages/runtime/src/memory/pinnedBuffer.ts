@@ -23,13 +23,13 @@ function from(
 /**
  * Page-locked host memory (`cudaHostAlloc`) as an `ArrayBuffer`.
  *
- * Copies between it and the device do not block the thread and need no staging. dispose() detaches the buffer, so its
- * arrays become empty.
+ * Copies between this memory and the device do not block the thread and need no staging. dispose() detaches the
+ * `ArrayBuffer`, so its arrays become empty.
  *
  * @example
  * using staging = PinnedBuffer.allocate('f32', 1024)
  * staging.array.fill(1)
- * buffer.copyFrom(staging, { stream }) // returns at once
+ * buffer.copyFrom(staging, { stream }) // returns immediately
  */
 export type PinnedBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const PinnedBuffer = withFactories(BaseBuffer, {
@@ -39,6 +39,9 @@ export const PinnedBuffer = withFactories(BaseBuffer, {
     return BaseBuffer.allocate(owner, dtype, length, rest)
   },
 
-  /** Copies an array to page-locked memory. `dtype` gives the meaning of its bits; default: its own type. */
+  /**
+   * Copies an array to page-locked memory. `dtype` is the type of the elements that the array's bits represent.
+   * Default: the array's own type.
+   */
   from,
 })

@@ -10,7 +10,7 @@ import { type DeviceOption, onlyOwner, ownerAndRest } from '../device/currentDev
 export interface OccupancyOptions extends BaseOptions, DeviceOption {}
 
 /**
- * Returns how many blocks of a kernel can run on one multiprocessor at once.
+ * Returns how many blocks of a kernel can run on one multiprocessor at the same time.
  *
  * Calls `cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`.
  * @param kernel a kernel, or its `cudaKernel_t`.

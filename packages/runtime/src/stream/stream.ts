@@ -11,7 +11,7 @@ export interface StreamOptions extends BaseOptions, DeviceOption {}
  *
  * @example
  * using stream = Stream.create({ nonBlocking: true })
- * x.fill(0, { stream }) // returns at once
+ * x.fill(0, { stream }) // returns immediately
  * await stream.synchronize() // never blocks the event loop
  */
 export type Stream = BaseStream
@@ -26,7 +26,8 @@ export const Stream = withFactories(BaseStream, {
    *
    * A `CUstream` and a `cudaStream_t` are the same handle; the other object still owns it. Also accepts a descriptor, a
    * handle, and `null` for the default stream. A stream without a device is assumed to belong to the current device.
-   * @throws TypeError for a value that is not a stream, or a stream of a context that is not its device's primary one.
+   * @throws TypeError for a value that is not a stream, or a stream of a context other than its device's primary
+   * context.
    */
   from(stream: StreamArgument): Stream {
     const { deviceOrdinal } = toStreamHandle(stream, 'Stream.from')

@@ -23,7 +23,7 @@ export const CudaArray = withFactories(BaseArray, {
   },
 })
 
-/** An array in several sizes, each half of the previous one in every dimension. */
+/** An array in several sizes; each size is half of the previous size in every dimension. */
 export type MipmappedArray = BaseMipmapped
 export const MipmappedArray = withFactories(BaseMipmapped, {
   /** Creates a mipmapped array on the current or the given device (`cuMipmappedArrayCreate`). */

@@ -35,7 +35,7 @@ export function allocationGranularity(options?: GranularityOptions & PlaceOption
 }
 
 /**
- * Memory without an address; map it to an `AddressRange`, once or several times, to use it.
+ * Memory without an address. To use it, map it into an `AddressRange`, once or several times.
  *
  * `dispose()` releases this handle. The memory is freed when no mapping and no other handle is left.
  */
@@ -59,8 +59,8 @@ export const PhysicalMemory = withFactories(BasePhysicalMemory, {
   /**
    * Returns another handle of the physical memory at a mapped address (`cuMemRetainAllocationHandle`).
    *
-   * @param byteLength its size in bytes, which the driver does not report.
-   * @throws TypeError; RangeError if it is at another place; StatusError for an address without a mapping.
+   * @param byteLength size of the memory in bytes, which the driver does not report. @throws TypeError; RangeError if
+   * the memory is at another place; StatusError for an address without a mapping.
    */
   retain(address: bigint, byteLength: number, options?: PlaceOption): PhysicalMemory {
     const { place = currentDevice() } = optionalOptions(options, 'PhysicalMemory.retain', placeKeys)

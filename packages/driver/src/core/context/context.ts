@@ -100,8 +100,8 @@ export class Context extends ContextLifetime {
 
   /**
    * Makes this context current on the thread until another context becomes current (`cuCtxSetCurrent`). Objects of this
-   * package do not need it. Operations of the current context skip the switch, which is measurable for many small
-   * kernels.
+   * package do not need this call. But operations of the current context save the switch of contexts, which is
+   * measurable for many small kernels.
    */
   setCurrent(): void {
     ensureContextFunctions()
@@ -156,7 +156,7 @@ export class Context extends ContextLifetime {
   }
 
   /**
-   * Sets all flags of the context at once. Omitted flags are off (`cuCtxSetFlags`).
+   * Sets all flags of the context; omitted flags are off (`cuCtxSetFlags`).
    * @throws TypeError; VersionTooOldError before CUDA 12.1; StatusError
    */
   setFlags(flags: Partial<ContextFlags>): void {
@@ -193,7 +193,7 @@ export class Context extends ContextLifetime {
     return out.u32[1] as number
   }
 
-  /** Ends the persistence of all lines that access windows keep in the L2 cache (`cuCtxResetPersistingL2Cache`). */
+  /** Lets the L2 cache evict all lines that access windows keep in it (`cuCtxResetPersistingL2Cache`). */
   resetPersistingL2Cache(): void {
     this._callDriver('cuCtxResetPersistingL2Cache', () => cuCtxResetPersistingL2Cache())
   }
@@ -202,7 +202,7 @@ export class Context extends ContextLifetime {
    * Makes earlier writes of other devices, such as network cards, visible (`cuFlushGPUDirectRDMAWrites`).
    *
    * The writes to this device's memory become visible to this device, or with `'all-devices'` also to other devices.
-   * Needed if the device's attribute `GPU_DIRECT_RDMA_WRITES_ORDERING` guarantees less.
+   * Call this method if the device's attribute `GPU_DIRECT_RDMA_WRITES_ORDERING` does not guarantee this order.
    * @throws TypeError; StatusError when the device does not support it; VersionTooOldError before CUDA 11.3
    */
   flushRdmaWrites(scope: 'owner' | 'all-devices' = 'owner'): void {

@@ -47,7 +47,7 @@ interface Frees {
 
 /** Maximum number of releases that wait for the next turn of the event loop. */
 const mostUnsent = 64
-/** Maximum number of pieces of plain memory that wait for the next turn of the event loop. */
+/** Maximum number of pieces of ordinary memory that wait for the next turn of the event loop. */
 const mostFrees = 256
 /** Queues with pending releases. */
 const busy = new Set<ReleaseQueue>()
@@ -83,8 +83,8 @@ export class ReleaseQueue {
   }
 
   /**
-   * Frees plain memory, which counts as a child of the context until it is freed. Creates no record per address, unless
-   * a caller awaits the release.
+   * Frees ordinary memory, which counts as a child of the context until it is freed. Creates no record per address,
+   * unless a caller awaits the release.
    * @returns false if the caller must use {@link add}
    */
   free(low: number, high: number): boolean {

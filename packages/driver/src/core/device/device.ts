@@ -219,7 +219,8 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
 
   /**
    * Lets work of this device access memory of `peer` directly, in one direction (`cuCtxEnablePeerAccess`,
-   * `cudaDeviceEnablePeerAccess`). Enabling twice is not an error. @throws StatusError when the devices cannot do it
+   * `cudaDeviceEnablePeerAccess`). Enabling twice is not an error. @throws StatusError when the devices do not support
+   * peer access
    */
   enablePeerAccess(peer: DeviceLike | number): void {
     const api = 'Device.enablePeerAccess'
@@ -254,7 +255,7 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
   }
 
   /**
-   * Sets all flags of the primary context at once, even while it is in use. Omitted flags are off
+   * Sets all flags of the primary context, even while the context is in use. Omitted flags are off
    * (`cuDevicePrimaryCtxSetFlags`, `cudaSetDeviceFlags`). @throws TypeError, StatusError
    */
   setPrimaryContextFlags(flags: Partial<ContextFlags>): void {
@@ -364,12 +365,12 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
 
   /**
    * Destroys everything in the primary context, for every user in the process. Runs on a native thread, because the
-   * reset waits for work in flight. First waits for what this thread still awaits. Objects of the context throw
+   * reset waits for work in flight. First completes all waits of this thread. Objects of the context throw
    * `DisposedError` afterwards. The next use of the device starts a new context. If a reset is already running, this
    * call joins it.
    *
    * Only this JavaScript thread knows about the reset. Libraries such as NCCL and other threads of the process do not:
-   * their later use of the device fails or ends the process. Call it only when no other code uses the device.
+   * their later use of the device fails or ends the process. Reset a device only when no other code uses it.
    * @throws DeviceInUseError, with nothing destroyed: in a worker, because it cannot know what other threads do, and
    * while the `ArrayBuffer` of page-locked memory that was moved away can still be read
    */

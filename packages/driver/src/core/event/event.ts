@@ -32,7 +32,7 @@ export interface EventOptions {
   readonly timing?: boolean | undefined
   /** `synchronizeSync` sleeps instead of spinning. Default: false. */
   readonly blocking?: boolean | undefined
-  /** Lets another process open the event. Excludes `timing`. Default: false. */
+  /** Lets another process open the event. Cannot be combined with `timing`. Default: false. */
   readonly interprocess?: boolean | undefined
 }
 
@@ -192,7 +192,8 @@ export class Event extends Resource implements EventLike {
   }
 
   /**
-   * Whether the work before the mark is complete. True for an event never recorded (`cuEventQuery`, `cudaEventQuery`).
+   * Whether the work before the mark is complete. True for an event that was never recorded (`cuEventQuery`,
+   * `cudaEventQuery`).
    */
   query(): boolean {
     const { handle, context } = this

@@ -12,8 +12,8 @@ import {
 } from '@shoal/types'
 
 /**
- * Condition that ends a wait for a word. `geq`: the word is at least the value (cyclic); `eq`: it is equal; `and`: they
- * share a set bit; `nor`: some bit is set in neither.
+ * Condition that ends a wait for a word. `geq`: the word is at least the value (cyclic); `eq`: the word is equal to the
+ * value; `and`: word and value share a set bit; `nor`: some bit is set in neither of them.
  */
 export type WordCondition = 'geq' | 'eq' | 'and' | 'nor'
 

@@ -57,9 +57,9 @@ const noContext: U64Halves = { low: 0, high: 0 }
 
 /** Options of a new stream. */
 export interface StreamOptions {
-  /** Does not synchronize with the legacy default stream. Default: false, as in CUDA. */
+  /** If true, the stream does not synchronize with the legacy default stream. Default: false, as in CUDA. */
   readonly nonBlocking?: boolean | undefined
-  /** Within `context.streamPriorityRange`. A lower number runs first. Default: 0. */
+  /** Priority within `context.streamPriorityRange`. A lower number runs first. Default: 0. */
   readonly priority?: number | undefined
 }
 
@@ -70,7 +70,7 @@ export const streamKeys: OptionKeys<StreamOptions> = { nonBlocking: true, priori
  *
  * @example
  * using stream = device.createStream()
- * kernel.launch({ grid: 64, block: 256, stream }, x, y) // returns at once
+ * kernel.launch({ grid: 64, block: 256, stream }, x, y) // returns immediately
  * await stream.synchronize() // never blocks the event loop
  */
 export class Stream extends Resource implements StreamLike {
@@ -322,8 +322,9 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * Writes words of memory and waits for words, in this order and in stream order (`cuStreamBatchMemOp`). At most 256
-   * operations. A wait ends when any writer changes the word: a kernel, a copy, another stream, process or peer GPU.
+   * Writes words of memory and waits for words, in the order of the list and of the stream (`cuStreamBatchMemOp`). A
+   * list has at most 256 operations. A wait ends when any writer changes the word: a kernel, a copy, another stream,
+   * process or peer GPU.
    * @throws TypeError, RangeError; DisposedError, StatusError
    *
    * @example
@@ -359,8 +360,8 @@ export class Stream extends Resource implements StreamLike {
    * Calls `fn` on this thread after all earlier work of the stream (`cuLaunchHostFunc`, `cudaLaunchHostFunc`). Later
    * work does not wait for `fn`. `fn` must be synchronous, and sees the `AsyncLocalStorage` of this call. The promise
    * resolves when `fn` returns and rejects with an error of `fn`. If the context failed, it rejects with a StatusError
-   * and `fn` is not called. While the stream is being captured, the promise resolves at once: each launch of the graph
-   * calls `fn`, and an error of `fn` is an uncaught exception.
+   * and `fn` is not called. While the stream is being captured, the promise resolves immediately. Each launch of the
+   * graph then calls `fn`, and an error of `fn` is an uncaught exception.
    * @throws (rejects) TypeError for an async function, or when `fn` returns a promise
    */
   async hostFunction(fn: () => void): Promise<void> {

@@ -103,7 +103,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return new DeviceBuffer(Allocation.allocate(context, bytesFor(dtype, length, api)), dtype, length)
   }
 
-  /** Allocates zeroed memory for `length` elements, ready for any stream. @throws as {@link allocate} */
+  /** Allocates zeroed memory for `length` elements. Any stream can use it immediately. @throws as {@link allocate} */
   static zeros<E extends ElementType>(owner: DeviceOrContext, dtype: E, length: number): DeviceBuffer<E> {
     const api = 'DeviceBuffer.zeros'
     const context = contextOf(owner, api)
@@ -116,10 +116,10 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 
   /**
-   * Copies an array to new device memory, ready for any stream.
+   * Copies an array to new device memory. Any stream can use it immediately.
    *
-   * `dtype` is the meaning of the array's bits, such as `'bf16'` for a `Uint16Array`, or the struct of the objects in a
-   * list. Default: the array's own type.
+   * `dtype` is the type of the elements that the array's bits represent, such as `'bf16'` for a `Uint16Array`, or the
+   * struct of the objects in a list. Default: the array's own type.
    * @throws TypeError for an array of another type, RangeError for a fraction of an element; as {@link allocate}
    *
    * @example
@@ -156,8 +156,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 
   /**
-   * Allocates memory that `stream` can use at once and that is freed on it (`cuMemAllocAsync`, `cudaMallocAsync`). Work
-   * of another stream must first wait for an event of this one.
+   * Allocates memory that `stream` can use immediately and later frees (`cuMemAllocAsync`, `cudaMallocAsync`). Work of
+   * another stream must first wait for an event of `stream`.
    * @throws as {@link allocate}
    *
    * @example
@@ -203,7 +203,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 
   /**
-   * Wraps memory that another owner frees. The address cannot be checked: a wrong one fails the context or the process.
+   * Wraps memory that another owner frees. The address cannot be checked: a wrong address ends the context or the
+   * process.
    * @throws TypeError, RangeError
    */
   static fromAddress<E extends ElementType>(
@@ -224,7 +225,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   /**
    * Wraps the memory of another object, such as a `MappedRange`, without a copy. The buffer is usable while that object
    * has the memory; later use throws `DisposedError`.
-   * @param owner the device whose work uses the memory; it needs access
+   * @param owner the device whose work uses the memory; the device needs access to the memory
    * @throws RangeError when the elements do not fit in the memory; TypeError, DisposedError
    */
   static view<E extends ElementType>(
@@ -297,7 +298,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return this.#owner.context
   }
 
-  /** The device whose work uses it. */
+  /** The device whose work uses the memory. */
   get device(): Context['device'] {
     return this.#owner.context.device
   }
@@ -428,7 +429,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     if (Object.isFrozen(range)) this.surroundings = range
   }
 
-  /** Frees the memory: on its stream if a stream allocated it, else when the device's work completes. */
+  /** Frees the memory: on the stream that allocated it, or without such a stream when the device's work completes. */
   protected release(): void {
     this.#free()
   }

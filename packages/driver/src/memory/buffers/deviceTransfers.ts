@@ -73,8 +73,8 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
   }
 
   /**
-   * Queues a copy from `source`, which must have this memory's length. Use `slice` for parts (`cuMemcpyHtoDAsync`,
-   * `cuMemcpyDtoDAsync`, `cuMemcpyPeerAsync`, `cudaMemcpyAsync`, `cudaMemcpyPeerAsync`).
+   * Queues a copy from `source`, which must have the same length as this memory. Use `slice` to copy parts
+   * (`cuMemcpyHtoDAsync`, `cuMemcpyDtoDAsync`, `cuMemcpyPeerAsync`, `cudaMemcpyAsync`, `cudaMemcpyPeerAsync`).
    *
    * Do not change or detach a host array, page-locked or not, until the copy completes (see `stream.synchronize()`):
    * otherwise the copied data is undefined. The copy keeps the array alive. Device memory can belong to another device,

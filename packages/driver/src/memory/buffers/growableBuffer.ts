@@ -21,7 +21,7 @@ import { nameOfType, requireElementType } from './elementType.js'
 
 /** Options of a growable buffer. */
 export interface GrowableBufferOptions extends AllocationOptions {
-  /** Maximum number of elements. The buffer reserves addresses for all of them, but no memory. */
+  /** Maximum number of elements. The buffer reserves addresses for all these elements, but no memory. */
   readonly maximumLength: number
   /** Initial number of elements. Default: 0. */
   readonly length?: number | undefined

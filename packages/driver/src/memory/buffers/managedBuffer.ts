@@ -92,8 +92,8 @@ const largestView = 2 ** 32
 /**
  * Memory that migrates between host and devices automatically (`cuMemAllocManaged`, `cudaMallocManaged`).
  *
- * The host sees it as a real `ArrayBuffer`, devices as device memory. The host sees a kernel's writes after the kernel
- * completes. dispose() detaches the buffer.
+ * The host uses the memory as a real `ArrayBuffer`, devices use it as device memory. The host sees a kernel's writes
+ * after the kernel completes. dispose() detaches the `ArrayBuffer`.
  *
  * @example
  * using values = ManagedBuffer.allocate(device, 'f32', 1024)
@@ -243,7 +243,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Attaches the memory to the stream alone, to the host, or to all devices, in stream order (`cuStreamAttachMemAsync`,
+   * Attaches the memory to this stream only, to the host, or to all devices, in stream order (`cuStreamAttachMemAsync`,
    * `cudaStreamAttachMemAsync`).
    */
   attachTo(stream: Stream, attachment: ManagedAttachment | 'single' = 'single'): this {

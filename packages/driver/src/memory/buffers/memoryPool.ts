@@ -114,8 +114,8 @@ export class MemoryPool extends Resource {
   /**
    * Creates a pool of a device's memory, or of host or managed memory for the device's work (`cuMemPoolCreate`,
    * `cudaMemPoolCreate`).
-   * @throws TypeError, RangeError; StatusError when the device cannot export as requested, or has no such pools;
-   * FeatureNotSupportedError for host and managed memory on an older driver
+   * @throws TypeError, RangeError; StatusError when the device does not support this pool or a requested kind of
+   * handle; FeatureNotSupportedError for host and managed memory on an older driver
    */
   static create(owner: DeviceOrContext, options: MemoryPoolOptions = {}): MemoryPool {
     return MemoryPool._create(owner, options, 'MemoryPool.create')
@@ -217,7 +217,7 @@ export class MemoryPool extends Resource {
     return this.#handle
   }
 
-  /** Bytes that the pool keeps at a synchronization. Memory beyond this returns to the system. Default: 0. */
+  /** Bytes that the pool keeps at a synchronization. The pool returns further memory to the system. Default: 0. */
   get releaseThreshold(): number {
     return this.#get(attributes.releaseThreshold)
   }
@@ -298,7 +298,7 @@ export class MemoryPool extends Resource {
 
   /**
    * Exports the pool as a handle for another process (`cuMemPoolExportToShareableHandle`,
-   * `cudaMemPoolExportToShareableHandle`). Default: the platform's own kind. The caller disposes of the handle.
+   * `cudaMemPoolExportToShareableHandle`). Default: the platform's own kind. Dispose of the handle after use.
    */
   export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'pool'> {
     const { handle, context } = this
@@ -326,7 +326,7 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * Allocates memory that `stream` can use at once and that is freed on it (`cuMemAllocFromPoolAsync`,
+   * Allocates memory that `stream` can use immediately and later frees (`cuMemAllocFromPoolAsync`,
    * `cudaMallocFromPoolAsync`).
    */
   allocate<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {

@@ -46,13 +46,13 @@ export const pinnedKeys: OptionKeys<PinnedOptions> = { portable: true, mapped: t
 /**
  * Page-locked host memory as a real `ArrayBuffer` (`cuMemHostAlloc`, `cudaHostAlloc`).
  *
- * Copies between it and the device need no staging and do not block the thread. dispose() detaches the buffer: its
- * arrays become empty.
+ * Copies between this memory and the device need no staging and do not block the thread. dispose() detaches the
+ * `ArrayBuffer`: its arrays become empty.
  *
  * @example
  * using staging = PinnedBuffer.allocate(device, 'f32', 1024)
  * staging.array.fill(1)
- * buffer.copyFrom(staging, { stream }) // returns at once
+ * buffer.copyFrom(staging, { stream }) // returns immediately
  */
 export class PinnedBuffer<E extends ElementType = DType> extends Resource implements MemoryLike, PinnedOwner {
   protected readonly kind = 'PinnedBuffer'
@@ -116,8 +116,8 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
   }
 
   /**
-   * Copies an array to new page-locked memory. `dtype` is the meaning of the array's bits, or the struct of the objects
-   * in a list. Default: the array's own type. @throws as {@link allocate}
+   * Copies an array to new page-locked memory. `dtype` is the type of the elements that the array's bits represent, or
+   * the struct of the objects in a list. Default: the array's own type. @throws as {@link allocate}
    */
   static from<D extends DType>(
     owner: DeviceOrContext,

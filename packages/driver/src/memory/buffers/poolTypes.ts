@@ -29,8 +29,8 @@ export interface MemoryPoolOptions {
    */
   readonly location?: PoolLocation | undefined
   /**
-   * Makes the memory managed: it migrates to its user, and every device can use it. `location` is then the preferred
-   * location; by default there is none. Default of `managed`: false.
+   * Makes the memory managed: it migrates to the device or host that uses it, and every device can use it. `location`
+   * is then the preferred location; by default, no location is preferred. Default of `managed`: false.
    */
   readonly managed?: boolean | undefined
 }
@@ -110,11 +110,11 @@ function requireVersion(kind: keyof typeof firstVersions): void {
 
 /** Conditions for reusing memory freed on one stream for another stream. All are true by default. */
 export interface ReusePolicy {
-  /** Reuse if the other stream waits for an event of the first. */
+  /** Reuses memory if the other stream waits for an event of the first stream. */
   readonly followEventDependencies: boolean
-  /** Reuse if the free has already completed. */
+  /** Reuses memory if the free has already completed. */
   readonly opportunistic: boolean
-  /** Make the other stream wait for the free, then reuse. */
+  /** Makes the other stream wait for the free, and then reuses the memory. */
   readonly internalDependencies: boolean
 }
 

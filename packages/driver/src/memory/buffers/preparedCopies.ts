@@ -29,7 +29,7 @@ import { requireApart, requireNoRace } from './overlap.js'
 export interface BatchedCopy {
   /** Memory to write. */
   readonly target: MemoryLike
-  /** Memory to read, as long as the target. */
+  /** Memory to read. It has the same length as the target. */
   readonly source: MemoryLike
 }
 
@@ -85,7 +85,7 @@ export class PreparedCopies extends PublicObject {
   }
 
   /**
-   * Queues all copies and returns at once (`cuMemcpyBatchAsync`, `cuMemcpy3DBatchAsync`). The copies run in no
+   * Queues all copies and returns immediately (`cuMemcpyBatchAsync`, `cuMemcpy3DBatchAsync`). The copies run in no
    * particular order.
    * @param options `stream` is required, here or through `Stream.use`: CUDA has no such call for the legacy default
    * stream

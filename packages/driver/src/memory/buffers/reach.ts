@@ -51,8 +51,8 @@ function cellOf(range: MemoryRange & { readonly [cellKey]?: ReachCell }): ReachC
 }
 
 /**
- * Checks that kernels of a context can use memory. The own device's plain memory always passes. For other memory, asks
- * the driver, and caches a positive answer in `cell` until any access ends.
+ * Checks that kernels of a context can use memory. Ordinary memory of the context's own device always passes. For other
+ * memory, asks the driver, and caches a positive answer in `cell` until any access ends.
  * @throws TypeError
  */
 export function requireReach(
@@ -98,7 +98,7 @@ export function reachNeed(context: Reaching, argument: unknown): ReachNeed | und
   }
 }
 
-/** Whether copies in a context reach memory: plain memory of any device, or other memory with access. */
+/** Whether copies in a context reach memory: ordinary memory of any device, or other memory with access. */
 export function isReachedByCopies(context: Reaching, range: MemoryRange): boolean {
   const missing = isOwn(context, range)
     ? undefined
@@ -145,7 +145,7 @@ export function requireGranted(context: bigint, ordinal: number, range: MemoryRa
   requireReachable(reaching, range, api, name)
 }
 
-/** Whether a context's device can use memory without checks: plain memory of its own or of the host. */
+/** Whether a context's device can use memory without checks: its own ordinary memory, or memory of the host. */
 export function isOwn(context: Reaching, { access, deviceOrdinal }: MemoryRange): boolean {
   return access === undefined && (deviceOrdinal < 0 || deviceOrdinal === context.device.ordinal)
 }

@@ -28,7 +28,7 @@ export interface RegisterOptions {
   readonly portable?: boolean | undefined
   /** Lets kernels read and write the memory at `deviceAddress`. Default: false. */
   readonly mapped?: boolean | undefined
-  /** Devices only read the memory. Default: false. */
+  /** Whether devices only read the memory. Default: false. */
   readonly readOnly?: boolean | undefined
 }
 
@@ -40,8 +40,8 @@ export const registerKeys: OptionKeys<RegisterOptions> = { portable: true, mappe
  *
  * Copies of its typed arrays then need no staging. `dispose()` unlocks the buffer and leaves its contents unchanged.
  * Page-locking takes about as long as copying the memory once, so it pays off only for memory in repeated use. Do not
- * transfer or resize the buffer while it is registered. Without `dispose()`, it stays page-locked until the collector
- * frees the `ArrayBuffer`, and a warning appears.
+ * transfer or resize the buffer while it is registered. Without `dispose()`, the buffer stays page-locked until the
+ * garbage collector frees the `ArrayBuffer`, and Shoal prints a warning.
  *
  * @example
  * const weights = new Float32Array(1 << 24) // filled by other code

@@ -28,7 +28,8 @@ import { DLPackCapsule } from './toDLPack.js'
 /** Options for reading a DLPack tensor. */
 export interface FromDLPackOptions {
   /**
-   * Whether the pointer is a `DLManagedTensorVersioned`. Default: the capsule's own value; false for other pointers.
+   * Whether the pointer is a `DLManagedTensorVersioned`. Default: the value of the capsule, or false for other
+   * pointers.
    */
   readonly versioned?: boolean | undefined
   /**
@@ -140,7 +141,8 @@ export class DLPackTensor extends Resource implements MemoryLike {
 }
 
 /**
- * Takes ownership of a DLPack tensor: of {@link toDLPack}, or a pointer from an addon as an External or a bigint.
+ * Takes ownership of a DLPack tensor: the result of {@link toDLPack}, or a pointer from an addon as an External or a
+ * bigint.
  *
  * The object calls the tensor's deleter once. If this function throws, the caller keeps owning the tensor. The address
  * cannot be checked: a wrong address ends the process.

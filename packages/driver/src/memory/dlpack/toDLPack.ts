@@ -83,7 +83,8 @@ export class DLPackCapsule extends Resource {
   }
 
   /**
-   * Hands the tensor over, once, and returns its address for an addon. The new owner must call the tensor's deleter.
+   * Returns the address of the tensor for an addon, which becomes the owner. The new owner must call the tensor's
+   * deleter.
    * @throws DisposedError; TypeError when it was already taken
    */
   take(): bigint {

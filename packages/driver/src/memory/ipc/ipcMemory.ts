@@ -48,8 +48,8 @@ const onlyAllocated =
 
 /**
  * Returns a handle with which another process on this machine can open the buffer (`cuIpcGetMemHandle`,
- * `cudaIpcGetMemHandle`). The buffer must come from `DeviceBuffer.allocate`, `from` or `zeros`. Keep it until the other
- * process no longer uses it.
+ * `cudaIpcGetMemHandle`). The buffer must come from `DeviceBuffer.allocate`, `from` or `zeros`. Keep the buffer until
+ * the other process no longer uses it.
  * @throws TypeError; RangeError for a buffer without elements; StatusError for memory of a stream, a pool or a mapping;
  * DisposedError
  * @example
@@ -73,7 +73,7 @@ export function ipcMemoryHandle<D extends DType>(buffer: DeviceBuffer<D>): IpcMe
 }
 
 /**
- * Another process's memory, opened by its handle. `dispose()` closes it and ends its buffer.
+ * Another process's memory, opened by its handle. `dispose()` closes the memory, and `buffer` can then not be used.
  * @example
  * using memory = IpcMemory.open(device, JSON.parse(text) as IpcMemoryHandle<'f32'>)
  * console.log(await memory.buffer.toArray())

@@ -54,7 +54,7 @@ export interface BindOptions {
   readonly flags?: number | bigint | undefined
 }
 
-/** The binding of a device to end. */
+/** Selects the binding of a device that `unbind` ends. */
 export interface UnbindOptions {
   /** Start of the binding in the multicast object, in bytes. Default: 0. */
   readonly offset?: number | undefined
@@ -82,7 +82,8 @@ interface BindCall {
 }
 
 /**
- * Memory of several devices behind one address. A write through its mapping goes to the bound memory of each device.
+ * Memory of several devices behind one address. A write to a mapping of the object goes to the bound memory of each
+ * device.
  *
  * Add every device, bind memory of each, then map the object into an `AddressRange`.
  * @example
@@ -226,7 +227,7 @@ export class MulticastObject extends Resource {
 
   /**
    * Binds mapped memory by its address (`cuMulticastBindAddr`, on a native thread). Waits like {@link bindMemory}. Do
-   * not dispose of the memory before that.
+   * not dispose of the memory before the promise resolves.
    * @param memory memory of any package, or its address, which requires `byteLength`
    * @throws TypeError, RangeError, StatusError, DisposedError as {@link bindMemory}
    */

@@ -12,7 +12,10 @@ export interface Extent {
 
 /** Extent and element type of an array for pitched memory. */
 export interface PitchedOptions<E extends ElementType = ElementType> extends Extent {
-  /** Meaning of the array's bits, or the struct of the objects in a list. Default: the array's own type. */
+  /**
+   * Type of the elements that the array's bits represent, or the struct of the objects in a list. Default: the array's
+   * own type.
+   */
   readonly dtype?: E | undefined
 }
 

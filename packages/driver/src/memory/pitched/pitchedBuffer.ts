@@ -102,7 +102,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return PitchedBuffer.#allocate(contextOf(owner, api), dtype, requireOptions(extent, api, extentKeys, 'extent'), api)
   }
 
-  /** Allocates zeroed memory for rows, ready for any stream. @throws as {@link allocate} */
+  /** Allocates zeroed memory for rows. Any stream can use it immediately. @throws as {@link allocate} */
   static zeros<E extends ElementType>(owner: DeviceOrContext, dtype: E, extent: Extent): PitchedBuffer<E> {
     const api = 'PitchedBuffer.zeros'
     const context = contextOf(owner, api)
@@ -115,8 +115,9 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Copies an array of all elements, row by row, to new memory, ready for any stream. `dtype` is the meaning of the
-   * array's bits, or the struct of the objects in a list. Default: the array's own type.
+   * Copies an array of all elements, row by row, to new memory. Any stream can use it immediately. `dtype` is the type
+   * of the elements that the array's bits represent, or the struct of the objects in a list. Default: the array's own
+   * type.
    * @throws TypeError for an array of another type, RangeError for another length; as {@link allocate}
    */
   static from<D extends DType>(
@@ -310,7 +311,8 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Queues a copy of all elements, row by row, into host memory. Resolves with it when the data has arrived.
+   * Queues a copy of all elements, row by row, into host memory. Resolves with the host memory when the data has
+   * arrived.
    * @throws TypeError for an array of another type, RangeError for another length; DisposedError, StatusError
    */
   async copyTo<T extends CopyTarget<E>>(target: T, options: QueueOptions = {}): Promise<T> {

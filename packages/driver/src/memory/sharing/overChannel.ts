@@ -24,8 +24,8 @@ export interface Sharing {
   /** How the memory was shared. */
   readonly way: SharingWay
   /**
-   * Resolves when the other side has disposed of the memory or has ended. Keep memory that was not mapped until then.
-   * Reading this property keeps the process alive until then.
+   * Resolves when the other side has disposed of the memory or has ended. Until then, keep the memory, unless it is
+   * mapped memory. Reading this property keeps the process alive until then.
    */
   readonly released: Promise<void>
 }

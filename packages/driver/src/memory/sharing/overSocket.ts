@@ -30,7 +30,7 @@ import { SharedMemory } from './sharedMemory.js'
 export interface ShareOptions extends WaitOptions {
   /**
    * An event that was created with `{ interprocess: true, timing: false }` and recorded after the contents' producer.
-   * The other side waits for the event before it returns the memory. Keep the event until then. Default: this call
+   * The other side waits for the event before its `receive` resolves. Keep the event until then. Default: this call
    * waits for the pending work that the memory declares.
    */
   readonly event?: Event | undefined
@@ -54,7 +54,7 @@ export function readShareOptions(
   return { event, wait: requireWaitOptions({ signal, timeout }, api) }
 }
 
-/** Returns the exported memory when its contents are ready, or at once with an event. */
+/** Returns the exported memory when its contents are ready, or immediately if an event was passed. */
 export async function readyToSend(
   memory: MemoryLike,
   event: Event | undefined,
@@ -76,7 +76,7 @@ async function pendingWork(memory: MemoryLike, wait: WaitOptions, api: string): 
 
 /**
  * Sends memory to the process at a socket's other end: to {@link receiveMemory}, or to Python's `shoal_memory`. Keep
- * memory that was not mapped until the other side has reported that it no longer uses it.
+ * the memory, unless it is mapped memory, until the other side has reported that it no longer uses the memory.
  * @throws TypeError, RangeError; DisposedError; FeatureNotSupportedError when the memory cannot leave its process;
  * AbortedError, TimeoutError; SystemError
  *

@@ -44,7 +44,7 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
   readonly way: SharingWay
   /** Bytes from the first element to the end of the last. */
   readonly byteLength: number
-  /** Type of the elements; `u8` if the sender gave none. */
+  /** Type of the elements; `u8` if the sender's memory has no type. */
   readonly dtype: D
   /** Extents in elements, the outermost dimension first. */
   readonly shape: readonly number[]

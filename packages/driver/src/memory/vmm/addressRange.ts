@@ -32,7 +32,8 @@ export interface ReserveOptions {
 const reserveKeys: OptionKeys<ReserveOptions> = { alignment: true, address: true }
 
 /**
- * Reserved addresses for mapping physical memory. `dispose()` frees them, at the latest with their last mapping.
+ * Reserved addresses, into which you map physical memory. `dispose()` frees the addresses, or lets the last mapping
+ * free them.
  * @example
  * using range = AddressRange.reserve(memory.byteLength)
  * using mapped = range.map(memory)

@@ -41,7 +41,8 @@ import { type Mapping, unmapLate } from './unmapLate.js'
 /** Options of growable memory. */
 export interface GrowableOptions extends AllocationOptions {
   /**
-   * Maximum size in bytes, rounded up to the granularity. The range reserves addresses for all of them, but no memory.
+   * Maximum size in bytes, rounded up to the granularity. The range reserves addresses for all these bytes, but no
+   * memory.
    */
   readonly maximumBytes: number
   /** Minimum growth in bytes. Default: the recommended granularity. */
@@ -157,7 +158,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     return new GrowableRange(place.context, address, byteLength, rounded, granularity, properties, grants)
   }
 
-  /** Address of the first byte. It never changes. @throws DisposedError */
+  /** Address of the first byte, which never changes. @throws DisposedError */
   get address(): bigint {
     this.#requireUsable()
     return this.#pieces.address

@@ -29,7 +29,7 @@ const lastPosition = 2 ** 32 - 1
 
 /** A part of the log, and the position of the next reading. */
 export interface LogReading {
-  /** Lines, each with a line break at the end. If they exceed 25,600 bytes, only the newest lines. */
+  /** Lines, each with a line break at the end. If the log exceeds 25,600 bytes, contains only the newest lines. */
   readonly text: string
   /** Position of the next reading. */
   readonly position: number

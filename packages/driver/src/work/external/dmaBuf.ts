@@ -29,7 +29,8 @@ const mappings = { default: 0, pcie: CUmemRangeFlags.CU_MEM_RANGE_FLAG_DMA_BUF_M
 /**
  * A Linux dma-buf of device memory, through which network cards and other devices access the memory.
  *
- * `ibv_reg_dmabuf_mr` of libibverbs takes such a descriptor. The memory keeps its owner. Do not free it during the use.
+ * `ibv_reg_dmabuf_mr` of libibverbs takes such a descriptor. The dma-buf does not own the memory, so do not free the
+ * memory while another device uses it.
  *
  * @example
  * using buffer = DmaBuf.export(device, memory)

@@ -69,8 +69,8 @@ const mapKeys: OptionKeys<ExternalMapOptions> = { byteOffset: true, length: true
 const dedicatedFlag = 1
 
 /**
- * Memory of another library, such as Vulkan, for a device (`cuImportExternalMemory`). It is released after dispose(),
- * when the last buffer that maps it is gone.
+ * Memory of another library, such as Vulkan, for a device (`cuImportExternalMemory`). After dispose(), the memory is
+ * released when the last buffer that maps it is disposed of.
  *
  * @example
  * using memory = ExternalMemory.import(device, { type: 'opaque-fd', handle: descriptor, byteLength })

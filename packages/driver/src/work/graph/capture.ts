@@ -31,8 +31,9 @@ import type { NodeResources } from './nodeResources.js'
 /** Options of a capture. */
 export interface CaptureOptions {
   /**
-   * Which calls the driver refuses during the capture because they might disturb it, such as allocations and queries:
-   * those of this thread (`thread-local`), of all threads (`global`), or none (`relaxed`). Default: `thread-local`.
+   * Calls that might disturb the capture, such as allocations and queries, can be refused by the driver. It refuses
+   * such calls of this thread (`thread-local`), of all threads (`global`), or of no thread (`relaxed`). Default:
+   * `thread-local`.
    */
   readonly mode?: 'global' | 'thread-local' | 'relaxed' | undefined
 }

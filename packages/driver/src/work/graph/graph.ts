@@ -66,7 +66,10 @@ const captureIntoKeys: OptionKeys<CaptureOptions & NodeOptions> = { ...captureKe
 export interface GraphAllocation<E extends ElementType> {
   /** The node that allocates the memory. */
   readonly node: GraphNode
-  /** The memory. Its address is already fixed; its contents exist between the allocating and the freeing node. */
+  /**
+   * The memory. Its address is already fixed; its contents exist from the node that allocates it to the node that frees
+   * it.
+   */
   readonly memory: DeviceBuffer<E>
 }
 
@@ -131,10 +134,10 @@ export class Graph extends Resource {
 
   /**
    * Captures the work that `fn` queues on the stream, without running it (`cuStreamBeginCapture`,
-   * `cuStreamEndCapture`). Includes streams that wait for events of this stream and that this stream waits for again.
-   * During the capture, waiting for the stream throws, and so do copies of ordinary arrays, because these may not exist
-   * at a launch. The graph keeps all objects that the calls used, but not raw addresses. After one of them was disposed
-   * of, launches throw `DisposedError`.
+   * `cuStreamEndCapture`). Includes other streams that wait for an event of this stream, if this stream then waits for
+   * them. During the capture, waiting for the stream throws, and so do copies of ordinary arrays, because these may not
+   * exist at a launch. The graph keeps all objects that the calls used, but not raw addresses. After one of them was
+   * disposed of, launches throw `DisposedError`.
    * @param fn a synchronous function; if it throws, the capture ends too
    * @throws errors of `fn`; TypeError; StatusError with the reason when the capture fails
    */
@@ -346,8 +349,8 @@ export class Graph extends Resource {
   }
 
   /**
-   * Keeps objects that no call named: memory behind a raw address, modules, events. A launch after one of them was
-   * disposed of throws `DisposedError`. Captured calls keep their objects automatically.
+   * Keeps objects alive that the graph uses but that no call named: memory behind a raw address, modules, events. A
+   * launch after one of them was disposed of throws `DisposedError`. Captured calls keep their objects automatically.
    */
   keep(...objects: readonly { readonly disposed: boolean }[]): this {
     this._requireUsable()
@@ -361,8 +364,8 @@ export class Graph extends Resource {
   }
 
   /**
-   * Destroys the graph (`cuGraphDestroy`). A part of another graph is not destroyed: it ends with that graph or its
-   * node.
+   * Destroys the graph (`cuGraphDestroy`). Does nothing for a graph inside another graph, which ends with the outer
+   * graph or with its node.
    */
   override dispose(): void {
     if (!this._isPart) super.dispose()

@@ -39,12 +39,14 @@ import { requireGraph, requireWhole } from './requireGraph.js'
 
 /** Options of an executable graph. */
 export interface InstantiateOptions {
-  /** A launch frees memory that an earlier launch left allocated. Default: false, so that the launch fails. */
+  /**
+   * If true, a launch frees memory that an earlier launch left allocated; if false, the launch fails. Default: false.
+   */
   readonly autoFreeOnLaunch?: boolean | undefined
   /**
    * Lets kernels of graphs launch this graph (`cudaGraphLaunch` in the kernel, with its handle), after its upload or
-   * first launch. It must contain at least one node, and only kernels, copies without arrays, fills, and child graphs
-   * of these, all on one device. Excludes `autoFreeOnLaunch`. Default: false.
+   * first launch. The graph must contain at least one node, and only kernels, copies without arrays, fills, and child
+   * graphs of these, all on one device. Cannot be combined with `autoFreeOnLaunch`. Default: false.
    */
   readonly deviceLaunch?: boolean | undefined
   /** Uses the priorities of nodes instead of the stream's priority. Default: false. */
@@ -96,7 +98,7 @@ export interface GraphUpdate {
  *
  * @example
  * using step = graph.instantiate()
- * step.launch(stream) // returns at once
+ * step.launch(stream) // returns immediately
  */
 export class GraphExec extends Resource {
   protected readonly kind = 'GraphExec'
@@ -170,8 +172,8 @@ export class GraphExec extends Resource {
   }
 
   /**
-   * Queues all work of the graph on a stream and returns at once (`cuGraphLaunch`). Launches run one after the other,
-   * even on different streams.
+   * Queues all work of the graph on a stream and returns immediately (`cuGraphLaunch`). Launches run one after the
+   * other, even on different streams.
    * @param stream Default: the default stream of the graph's device.
    * @throws DisposedError, also when memory or another needed object is gone; TypeError, StatusError
    *
@@ -209,7 +211,7 @@ export class GraphExec extends Resource {
 
   /**
    * Uploads the graph to the device, so that the first launch is as fast as the others (`cuGraphUpload`). Launches by
-   * kernels require it, and use changes of the graph only after it.
+   * kernels require an upload, and use changes of the graph only after the next upload.
    */
   upload(stream?: StreamArgument): void {
     const { handle, context } = this
@@ -218,7 +220,7 @@ export class GraphExec extends Resource {
   }
 
   /**
-   * Replaces all parameters by those of a graph with the same shape, instead of a new instantiation
+   * Replaces all parameters by the parameters of a graph with the same shape, without a new instantiation
    * (`cuGraphExecUpdate`). If the shapes differ, nothing changes and the result contains the reason. Afterwards this
    * graph needs exactly the objects of the given graph.
    * @throws TypeError, DisposedError; StatusError for other failures

@@ -16,11 +16,11 @@ import { listNodes } from './graphHandle.js'
 import { type KernelAttributes, type NodeDescription, requireDescription } from './nodeDescription.js'
 import type { GraphNodeType } from './nodeTypes.js'
 
-/** What a node waits for: all of another node, or a part of a kernel. */
+/** The part of another node for which a node waits: the whole node, or a part of a kernel. */
 export interface EdgeData {
   /** 0: the whole node. For a kernel, 1: its own completion trigger, 2: the start of all its blocks. */
   readonly fromPort: number
-  /** `programmatic`: the following kernel may start earlier and waits by itself. */
+  /** With `programmatic`, the following kernel may start earlier, and itself waits for the results. */
   readonly type: 'default' | 'programmatic'
 }
 
@@ -29,7 +29,7 @@ export function edgeOf({ from_port, type }: CUgraphEdgeData): EdgeData {
   return { fromPort: from_port, type: type === 1 ? 'programmatic' : 'default' }
 }
 
-/** A node of a graph: a piece of work that runs after its dependencies complete. It lives as long as its graph. */
+/** A node of a graph: a piece of work that runs after its dependencies complete. A node exists as long as its graph. */
 export class GraphNode {
   static get [loadedFrom](): string {
     return import.meta.url

@@ -13,7 +13,7 @@ import {
   type WrittenNode,
 } from './nodeDescription.js'
 
-/** Sizes of a kernel launch in a graph. The stream is that of the graph's launch. */
+/** Sizes of a kernel launch in a graph. The kernel runs on the stream on which the graph is launched. */
 export type NodeConfig = Omit<LaunchConfig, 'stream'>
 
 /** Offsets of a kernel's parameters in a `CUgraphNodeParams`. The sizes of a dimension are contiguous. */
@@ -30,8 +30,8 @@ const api = 'kernelNode'
 const noPointers: U64Halves = { low: 0, high: 0 }
 
 /**
- * Describes a node that runs a kernel (`CU_GRAPH_NODE_TYPE_KERNEL`). Sizes and arguments are checked now. The module
- * and the memory of the arguments must exist at each launch of the graph.
+ * Describes a node that runs a kernel (`CU_GRAPH_NODE_TYPE_KERNEL`). Sizes and arguments are checked immediately. The
+ * module and the memory of the arguments must exist at each launch of the graph.
  * @throws TypeError, RangeError, DisposedError
  *
  * @example

@@ -47,9 +47,9 @@ const arrayKeys: OptionKeys<ArrayNodeOptions> = { region: true, at: true, pitch:
  * Describes a node that copies `source` to `target`, which must have the same length (`CU_GRAPH_NODE_TYPE_MEMCPY`).
  *
  * The memory is device memory of any device and package, or page-locked or managed memory. For the rows of a
- * `PitchedBuffer` or its region, the other side is another of the same extent or memory of as many bytes. Either side
- * can be a `CudaArray`, with all texels or a region. Both sides must exist at each launch of the graph. An ordinary
- * array cannot be part of a graph.
+ * `PitchedBuffer` or its region, the other side has the same extent, or is memory with the same number of bytes. Either
+ * side can be a `CudaArray`, with all texels or a region. Both sides must exist at each launch of the graph. An
+ * ordinary array cannot be part of a graph.
  * @param options for arrays, as for `CudaArray.copyFrom`
  * @throws TypeError for anything else, or another dtype; RangeError for another length; DisposedError
  *

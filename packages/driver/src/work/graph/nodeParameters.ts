@@ -80,7 +80,7 @@ export type NodeParameters =
     }
   | {
       readonly type: 'graph'
-      /** The inner graph, which ends with the outer one. */
+      /** The inner graph, which ends with the outer graph. */
       readonly graph: Graph
     }
   | { readonly type: 'event-record' | 'wait-event'; readonly eventHandle: bigint }

@@ -53,7 +53,8 @@ function eventNode(event: EventLike, type: 'event-record' | 'wait-event', api: s
 }
 
 /**
- * Describes a node that writes words and waits for words, in order (`CU_GRAPH_NODE_TYPE_BATCH_MEM_OP`). At most 256.
+ * Describes a node that writes words and waits for words, in order (`CU_GRAPH_NODE_TYPE_BATCH_MEM_OP`). A node has at
+ * most 256 operations.
  * @throws TypeError, RangeError; DisposedError
  */
 export function memoryOperationsNode(operations: readonly MemoryOperation[]): NodeDescription {

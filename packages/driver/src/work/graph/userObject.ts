@@ -17,7 +17,7 @@ const noDestructorSync = 1
 const mostReferences = 2 ** 31 - 1
 
 /**
- * An object whose end the driver reports (`CUuserObject`). {@link retainBy} gives it to a graph.
+ * An object whose end the driver reports (`CUuserObject`). {@link retainBy} lets a graph retain the object.
  *
  * The driver calls `fn` once: after this object was disposed of, and no graph, clone or executable graph retains it any
  * more.

@@ -44,8 +44,7 @@ const splitFlags = { ignoreCoscheduling: 1, maxPotentialClusterSize: 2 } as cons
 const { CU_DEV_RESOURCE_TYPE_SM: multiprocessorType } = CUdevResourceType
 
 /**
- * Multiprocessors of a device, all or a part of them (`CUdevResource`). A green context runs its kernels on such a
- * part.
+ * All or some multiprocessors of a device (`CUdevResource`). A green context runs its kernels on these multiprocessors.
  *
  * @example
  * const { groups, remaining } = DeviceResource.of(device).split(16)

@@ -39,9 +39,9 @@ import { scratch } from '../../core/native.js'
 import { Stream } from '../../core/stream/stream.js'
 import { DeviceResource } from './deviceResource.js'
 
-/** Options of a green context's stream. It never waits for the legacy default stream. */
+/** Options of a green context's stream. Such a stream never waits for the legacy default stream. */
 export interface GreenStreamOptions {
-  /** Within `device.streamPriorityRange`. A lower number runs first. Default: 0. */
+  /** Priority within `device.streamPriorityRange`. A lower number runs first. Default: 0. */
   readonly priority?: number | undefined
 }
 
@@ -51,8 +51,8 @@ const withDefaultStream = 1
 const nonBlocking = 1
 
 /**
- * A part of a device for separate kernels (`cuGreenCtxCreate`). Kernels of its streams run only on its multiprocessors.
- * It shares memory, events and kernels with the device's primary context.
+ * A part of a device for separate kernels (`cuGreenCtxCreate`). Kernels on the streams of a green context run only on
+ * its multiprocessors. The green context shares memory, events and kernels with the device's primary context.
  *
  * @example
  * const { groups: [few], remaining } = DeviceResource.of(device).split(16, { groups: 1 })
@@ -152,7 +152,8 @@ export class GreenContext extends Resource {
 
   /**
    * Makes the green context current on the thread until `popContext()` (`cuCtxFromGreenCtx`, `cuCtxPushCurrent`).
-   * Streams that other libraries create meanwhile belong to it. It can be current on only one thread at a time.
+   * Streams that other libraries create meanwhile belong to the green context. A green context can be current on only
+   * one thread at a time.
    */
   push(): void {
     check(cuCtxPushCurrent(this.contextHandle as never), 'cuCtxPushCurrent')

@@ -92,7 +92,8 @@ export interface KernelIdentity {
 }
 
 /**
- * A kernel of a module, with the types of its parameters. Created by `module.kernel()`. It keeps the module alive.
+ * A kernel of a module, with the types of its parameters. Created by `module.kernel()`. The kernel keeps its module
+ * alive.
  *
  * @example
  * ```ts
@@ -191,8 +192,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * Queues the kernel and returns at once (`cuLaunchKernel`, `cudaLaunchKernelExC`). Checks sizes and arguments first.
-   * The next wait on the stream reports a failure of the running kernel.
+   * Queues the kernel and returns immediately (`cuLaunchKernel`, `cudaLaunchKernelExC`). Checks sizes and arguments
+   * first. The next wait on the stream reports a failure of the running kernel.
    * @throws TypeError, RangeError, DisposedError, StatusError
    *
    * @example
@@ -243,8 +244,9 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
 
   /**
    * Returns the same kernel with launch attributes (`cuLaunchKernelEx`, `cudaLaunchKernelExC`): clusters, cooperative
-   * launches, priorities, programmatic dependencies and others of `CUlaunchAttribute`. They are checked and encoded
-   * once, so launches cost no more. The new kernel has only the given attributes, not those of this kernel.
+   * launches, priorities, programmatic dependencies and others of `CUlaunchAttribute`. The attributes are checked and
+   * encoded once, so launches cost no more. The new kernel has only the given attributes, not the attributes of this
+   * kernel.
    * @throws TypeError, RangeError; DisposedError
    *
    * @example
@@ -258,8 +260,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * Returns how many clusters of such launches run on the device at once (`cuOccupancyMaxActiveClusters`), for a kernel
-   * {@link with} a `clusterDimension`.
+   * Returns how many clusters of such launches run on the device at the same time (`cuOccupancyMaxActiveClusters`), for
+   * a kernel {@link with} a `clusterDimension`.
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
   maxActiveClusters(config: Omit<LaunchConfig, 'stream'>): number {
@@ -344,13 +346,13 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * Returns how many blocks of the kernel run on one multiprocessor at once
+   * Returns how many blocks of the kernel run on one multiprocessor at the same time
    * (`cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`).
    * @param blockSize threads per block, from 1 to 1024
    * @throws TypeError, RangeError, DisposedError, StatusError
    *
    * @example
-   * const grid = kernel.maxActiveBlocks(256) * device.attribute('MULTIPROCESSOR_COUNT') // all that run at once
+   * const grid = kernel.maxActiveBlocks(256) * device.attribute('MULTIPROCESSOR_COUNT') // all that run at the same time
    */
   maxActiveBlocks(blockSize: number, options: OccupancyOptions = {}): number {
     const { handle } = this
@@ -359,7 +361,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
 
   /**
    * Returns the maximum dynamic shared memory per block, in bytes, if `blockCount` blocks of `blockSize` threads (1 to
-   * 1024) are to run on one multiprocessor at once (`cuOccupancyAvailableDynamicSMemPerBlock`).
+   * 1024) are to run on one multiprocessor at the same time (`cuOccupancyAvailableDynamicSMemPerBlock`).
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
   availableSharedMemory(blockCount: number, blockSize: number): number {
@@ -369,8 +371,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
 
   /**
    * Returns the block size that keeps most threads of a multiprocessor busy (the largest of equally good ones), and how
-   * many such blocks run on the device at once. Like `cuOccupancyMaxPotentialBlockSize`, tries block sizes in steps of
-   * a warp with {@link maxActiveBlocks}.
+   * many such blocks run on the device at the same time. Like `cuOccupancyMaxPotentialBlockSize`, tries block sizes in
+   * steps of a warp with {@link maxActiveBlocks}.
    * @throws TypeError, RangeError, DisposedError, StatusError; errors of `sharedMemory`
    *
    * @example
@@ -461,7 +463,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
     throw error(status, api, `kernel: ${this.name}${fits}`)
   }
 
-  /** Describes the limit of a cooperative launch, all of whose blocks run at once. */
+  /** Describes the limit of a cooperative launch, all of whose blocks run at the same time. */
   #blocksThatFit({ gridX, gridY, gridZ, blockX, blockY, blockZ, sharedMemory }: LaunchShape): string {
     const threads = blockX * blockY * blockZ
     const perMultiprocessor = this.maxActiveBlocks(threads, { sharedMemory })

@@ -76,7 +76,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> extends
   }
 
   /**
-   * Queues the kernel again and returns at once (`cuLaunchKernel`).
+   * Queues the kernel again and returns immediately (`cuLaunchKernel`).
    * @throws DisposedError when the module, the stream or a memory argument is gone; StatusError
    */
   launch(): void {

@@ -36,8 +36,8 @@ import { LibraryLoad, type LibraryOptions, type LoadedLibrary } from './loaded.j
 /**
  * Code for all devices of the process (`CUlibrary`, `cudaLibrary_t`).
  *
- * Unlike a module, a library has no context. A device loads it when one of its objects is first used there. This object
- * works on one device; {@link on} returns an object for another device.
+ * Unlike a module, a library has no context. A device loads the library when one of its objects is first used on the
+ * device. This object works on one device; {@link on} returns an object for another device.
  *
  * @example
  * ```ts
@@ -136,7 +136,10 @@ export class Library extends Resource {
     return this.#loaded.infoLog
   }
 
-  /** Returns an object of the same library for another device, without loading it again. It ends with this one. */
+  /**
+   * Returns an object of the same library for another device, without loading it again. The returned object ends with
+   * this one.
+   */
   on(owner: DeviceOrContext): Library {
     const context = contextOf(owner, 'Library.on')
     this._requireUsable()

@@ -4,8 +4,8 @@ import { check } from '../../core/errors.js'
 import { scratch } from '../../core/native.js'
 
 /**
- * Returns whether code is loaded to a device at once or at its first use (`cuModuleGetLoadingMode`). The environment
- * variable `CUDA_MODULE_LOADING` sets this mode. @throws StatusError
+ * Returns whether code is loaded onto a device immediately or at its first use (`cuModuleGetLoadingMode`). The
+ * environment variable `CUDA_MODULE_LOADING` sets this mode. @throws StatusError
  */
 export function moduleLoadingMode(): 'eager' | 'lazy' {
   driverLibrary.start()

@@ -5,8 +5,8 @@ import { isInstance } from '@shoal/types'
 export const kinds = { cubin: 0, ptx: 1, fatbin: 2, object: 3, library: 4 } as const
 
 /**
- * Kinds of linker input. An `object` is a host compiler's object file with device code, a `library` an archive of
- * these.
+ * Kinds of linker input. An `object` is a host compiler's object file with device code. A `library` is an archive of
+ * such files.
  */
 export type InputKind = keyof typeof kinds
 

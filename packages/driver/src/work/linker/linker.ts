@@ -27,7 +27,7 @@ import { type InputKind, kindOfFile, kindOfImage, kinds } from './inputs.js'
 
 /** Options of the linker. */
 export interface LinkerOptions extends JitOptions {
-  /** Target compute capability times ten, such as 90. Default: the device's own. */
+  /** Target compute capability times ten, such as 90. Default: the compute capability of the device. */
   readonly target?: number | undefined
 }
 

@@ -13,13 +13,19 @@ export interface JitOptions {
   readonly lineInfo?: boolean | undefined
   /** Makes the compiler log more detailed. Default: false. */
   readonly verbose?: boolean | undefined
-  /** Which loads use the L1 cache: `'cg'` none, `'ca'` all (`-dlcm`). Default: `'none'`, the compiler's choice. */
+  /**
+   * Loads that use the L1 cache: no loads (`'cg'`) or all loads (`'ca'`) (`-dlcm`). Default: `'none'`, the compiler's
+   * choice.
+   */
   readonly cacheMode?: 'none' | 'cg' | 'ca' | undefined
   /** Generates position-independent code. Default: false. */
   readonly positionIndependentCode?: boolean | undefined
-  /** Minimum number of blocks that must fit on a multiprocessor, for PTX without it. Requires `maxThreadsPerBlock`. */
+  /**
+   * Minimum number of blocks that must fit on a multiprocessor, for PTX that does not set it. Requires
+   * `maxThreadsPerBlock`.
+   */
   readonly minBlocksPerMultiprocessor?: number | undefined
-  /** Maximum number of threads per block, for PTX without it. */
+  /** Maximum number of threads per block, for PTX that does not set it. */
   readonly maxThreadsPerBlock?: number | undefined
   /**
    * Applies `maxRegisters`, `minBlocksPerMultiprocessor` and `maxThreadsPerBlock` even if the PTX has other values.

@@ -31,7 +31,7 @@ export const occupancyKeys: OptionKeys<OccupancyOptions> = { sharedMemory: true,
 const mostThreads = 1024
 
 /**
- * Returns how many blocks of a kernel run on one multiprocessor at once
+ * Returns how many blocks of a kernel run on one multiprocessor at the same time
  * (`cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`, `cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`).
  * @param owner the device or context of the kernel
  * @param blockSize threads per block, from 1 to 1024
@@ -39,7 +39,7 @@ const mostThreads = 1024
  *
  * @example
  * const blocks = maxActiveBlocks(device, axpy, 256)
- * const grid = blocks * device.attribute('MULTIPROCESSOR_COUNT') // all that run at once
+ * const grid = blocks * device.attribute('MULTIPROCESSOR_COUNT') // all that run at the same time
  */
 export function maxActiveBlocks(
   owner: DeviceOrContext,
@@ -66,7 +66,8 @@ export function activeBlocksOf(
 
 /**
  * Returns the maximum dynamic shared memory per block, in bytes, if `blockCount` blocks are to run on one
- * multiprocessor at once (`cuOccupancyAvailableDynamicSMemPerBlock`, `cudaOccupancyAvailableDynamicSMemPerBlock`).
+ * multiprocessor at the same time (`cuOccupancyAvailableDynamicSMemPerBlock`,
+ * `cudaOccupancyAvailableDynamicSMemPerBlock`).
  * @throws TypeError, RangeError, DisposedError, StatusError
  */
 export function availableSharedMemory(
@@ -98,7 +99,7 @@ export function availableSharedMemoryOf(
 export interface PotentialBlockSize {
   /** Threads per block. */
   readonly blockSize: number
-  /** Number of blocks that run on the whole device at once. */
+  /** Number of blocks that run on the whole device at the same time. */
   readonly minGridSize: number
 }
 

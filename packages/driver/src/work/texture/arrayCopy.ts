@@ -50,7 +50,7 @@ export interface ArrayRegion extends ArrayOrigin {
   readonly width?: number | undefined
   /** Number of rows. Default: the remaining rows. */
   readonly height?: number | undefined
-  /** Number of slices, layers or faces. Default: the remaining ones. */
+  /** Number of slices, layers or faces. Default: all that remain. */
   readonly depth?: number | undefined
 }
 

@@ -10,9 +10,9 @@ interface FormatFacts {
   readonly elements?: number
   /** Number of channels, if the format determines it. */
   readonly channels?: 1 | 2 | 3 | 4
-  /** Number of planes of a planar picture. */
+  /** Number of planes of a planar video image. */
   readonly planes?: number
-  /** Sizes of a picture that must be even, because two or four texels share their colors. */
+  /** Sizes of a video image that must be even, because two or four texels share their colors. */
   readonly even?: 'width' | 'both'
 }
 
@@ -45,7 +45,7 @@ const inPlanes = (code: CUarray_format, planes: number, even?: 'width' | 'both')
 })
 const packed = (code: CUarray_format, channels: 1 | 2 | 3 | 4): FormatFacts => ({ code, dtype: undefined, channels })
 
-/** Video pictures, in planes or packed. */
+/** Video images, in planes or packed. */
 const pictures = {
   nv12: inPlanes(code.CU_AD_FORMAT_NV12, 2, 'both'),
   p010: inPlanes(code.CU_AD_FORMAT_P010, 2, 'both'),
@@ -86,10 +86,10 @@ const compressed = {
 /**
  * Format of a channel, or of a whole texel.
  *
- * A channel is an element type, or `unorm8` and similar, which kernels read as numbers from 0 (or -1) to 1. Formats of
- * whole texels have fixed channels: `unorm-101010-2` (three channels of 10 bits and one of 2 in a `u32`), video
- * pictures in planes (`nv12`) or packed (`yuy2`), and compressed blocks (`bc1`). Of these, copies support
- * `unorm-101010-2` and planes.
+ * A channel is an element type, or `unorm8` and similar, which kernels read as floats from 0 to 1, or from -1 to 1 if
+ * signed. Formats of whole texels have fixed channels: `unorm-101010-2` (three channels of 10 bits and one of 2 in a
+ * `u32`), video images in planes (`nv12`) or packed (`yuy2`), and compressed blocks (`bc1`). Of these formats, copies
+ * support only `unorm-101010-2` and planes.
  */
 export type ArrayFormat =
   | keyof typeof plain
@@ -160,12 +160,12 @@ export function texelBytes({ format, channels }: TexelFormat): number {
   return dtype === undefined ? 0 : dtypeInfo(dtype).bytes * elements
 }
 
-/** Returns the number of planes of a picture; 0 for other formats. */
+/** Returns the number of planes of a video image; 0 for other formats. */
 export function planesOf(format: ArrayFormat): number {
   return all[format].planes ?? 0
 }
 
-/** Whether a format allows these sizes. Planar pictures have two dimensions, some with even sizes. */
+/** Whether a format allows these sizes. Planar video images have two dimensions, some with even sizes. */
 export function fitsFormat(format: ArrayFormat, width: number, rows: number, slices: number): boolean {
   const { planes, even } = all[format]
   if (planes === undefined) return true

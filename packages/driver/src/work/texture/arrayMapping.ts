@@ -64,8 +64,8 @@ const most = 2 ** 31 - 1
 /**
  * Queues mapping memory to arrays, or removing mappings (`cuMemMapArrayAsync`).
  *
- * Sparse arrays map tiles; arrays with `deferredMapping` map as a whole. Do not dispose of the memory before the stream
- * has made the mapping. Afterwards the memory stays as long as it is mapped.
+ * Sparse arrays map tiles; arrays with `deferredMapping` map memory for all texels together. Do not dispose of the
+ * memory before the stream has made the mapping. Afterwards the memory exists as long as it is mapped.
  * @throws TypeError; RangeError for texels that are not whole tiles, and for memory that is too short; DisposedError;
  * StatusError, also when the device does not support such arrays (`SPARSE_CUDA_ARRAY_SUPPORTED`,
  * `DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED`)

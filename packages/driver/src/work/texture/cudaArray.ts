@@ -61,7 +61,7 @@ export interface ArrayMemoryRequirements {
 export interface ArraySparseProperties {
   /** Size of a tile in texels. */
   readonly tile: { readonly width: number; readonly height: number; readonly depth: number }
-  /** The first level that is smaller than a tile. It and all later levels are mapped together. */
+  /** The first level that is smaller than a tile. This level and all later levels are mapped together. */
   readonly mipTailFirstLevel: number
   /** Size of these levels in bytes. */
   readonly mipTailSize: number
@@ -168,7 +168,7 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   get layers(): number {
     return this.#description.layers
   }
-  /** Number of planes of a picture; 0 for other formats. */
+  /** Number of planes of a video image; 0 for other formats. */
   get planes(): number {
     return planesOf(this.format)
   }
@@ -269,7 +269,7 @@ export class CudaArray extends ContextObject implements ArrayDescription {
     return { copyCtx: this.context.handle, copyParams: copy.describe(end, isUpload) }
   }
 
-  /** Resolves with all texels, or those of a region, in a new array. @throws as {@link copyFrom} */
+  /** Resolves with all texels, or the texels of a region, in a new array. @throws as {@link copyFrom} */
   toArray(options?: Pick<ArrayCopyOptions, 'stream' | 'region'>): Promise<TexelArray> {
     const copy = new ArrayCopy(this, options, 'CudaArray.toArray', queueFor)
     const target = emptyFor(copy)
@@ -277,8 +277,8 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   }
 
   /**
-   * Returns one plane of a picture, which exists as long as this array (`cuArrayGetPlane`). The first plane of `nv12`
-   * is brightness, the second, of half the size, color.
+   * Returns one plane of a video image; the plane exists as long as this array (`cuArrayGetPlane`). The first plane of
+   * `nv12` contains the brightness; the second plane, of half the size, contains the color.
    * @throws TypeError, RangeError, DisposedError; StatusError for an array without planes
    */
   plane(index: number): CudaArray {

@@ -33,7 +33,7 @@ import {
   readSparseProperties,
 } from './cudaArray.js'
 
-/** Options of a mipmapped array. Sizes are those of the first level. */
+/** Options of a mipmapped array. The sizes are the sizes of the first level. */
 export interface MipmappedArrayOptions extends ArrayOptions {
   /** Number of levels, each half as large as the previous one. Default: as many as possible, down to one texel. */
   readonly levels?: number | undefined
@@ -99,7 +99,8 @@ export class MipmappedArray extends ContextObject {
 
   /**
    * Maps another library's memory, such as a Vulkan image, as an array (`cuExternalMemoryGetMappedMipmappedArray`). The
-   * options must match those of the other library. The memory is released when all objects that map it are gone.
+   * options must match the image of the other library. The memory is released when all objects that map it are disposed
+   * of.
    * @throws TypeError, RangeError; DisposedError; StatusError for an array that does not fit in the memory
    */
   static fromExternal(memory: ExternalMemory, options: ExternalArrayOptions): MipmappedArray {

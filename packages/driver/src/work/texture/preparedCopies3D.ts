@@ -22,7 +22,7 @@ import { isCudaArray } from './isCudaArray.js'
 export interface BatchedCopy3D extends ArrayNodeOptions {
   /** Memory or array to write. */
   readonly target: PitchedBuffer<ElementType> | CudaArray | MemoryLike
-  /** Memory or array to read: of the target's extent, or memory of as many bytes. */
+  /** Memory or array to read: it has the extent of the target, or is memory with the same number of bytes. */
   readonly source: PitchedBuffer<ElementType> | CudaArray | MemoryLike
 }
 
@@ -45,8 +45,8 @@ const inStreamOrder = 1
 /**
  * Checks and packs a batch of copies of rows and slices, which `launch({ stream })` queues together
  * (`cuMemcpy3DBatchAsync`). The sides are pitched memory of the same extent, arrays or their regions, and contiguous
- * memory. For arrays, `region`, `at`, `pitch` and `rows` are those of `CudaArray.copyFrom`; a `PitchedBuffer` has its
- * own.
+ * memory. For arrays, `region`, `at`, `pitch` and `rows` have the same meaning as for `CudaArray.copyFrom`; a
+ * `PitchedBuffer` defines its own pitch and rows.
  * @throws TypeError, RangeError for sides that do not match; DisposedError
  *
  * @example

@@ -19,8 +19,8 @@ const destroyer: Destroyer = {
 }
 
 /**
- * An array that kernels read and write by coordinates (`cuSurfObjectCreate`), as an argument of type `'surface'`. It
- * keeps the array alive, but cannot be used after the array was disposed of.
+ * An array that kernels read and write by coordinates (`cuSurfObjectCreate`), as an argument of type `'surface'`. The
+ * surface keeps the array alive, but cannot be used after the array was disposed of.
  *
  * @example
  * using array = CudaArray.create(device, { width: 64, height: 64, format: 'f32', surface: true })

@@ -55,8 +55,8 @@ const mapAlignment = 64
 /**
  * Describes the parts of a tensor for bulk copies of compute capability 9.0 and later (`CUtensorMap`).
  *
- * It is 128 bytes that only hardware reads, as a kernel argument of type `'tensorMap'` (in C++ `const __grid_constant__
- * CUtensorMap`).
+ * The map has 128 bytes, which only hardware reads. Pass it as a kernel argument of type `'tensorMap'` (in C++ `const
+ * __grid_constant__ CUtensorMap`).
  *
  * @example
  * const map = TensorMap.tiled(matrix, { dimensions: [1024, 512], box: [64, 64], swizzle: '128B' })
@@ -112,7 +112,8 @@ export class TensorMap extends PublicObject {
   }
 
   /**
-   * Describes columns of pictures for convolutions, in 3 to 5 dimensions (`cuTensorMapEncodeIm2col`).
+   * Describes images for convolutions, in 3 to 5 dimensions (`cuTensorMapEncodeIm2col`). A bulk copy reads their pixels
+   * in the order in which a filter visits them.
    * @throws as {@link tiled}
    */
   static im2col(memory: MemoryLike, options: Im2colOptions): TensorMap {
@@ -144,7 +145,7 @@ export class TensorMap extends PublicObject {
   }
 
   /**
-   * Like {@link im2col}, with a box only along the width, for compute capability 10.0 and later
+   * Like {@link im2col}, but the box has only a width. For compute capability 10.0 and later
    * (`cuTensorMapEncodeIm2colWide`). @throws as {@link tiled}
    */
   static im2colWide(memory: MemoryLike, options: Im2colWideOptions): TensorMap {

@@ -100,7 +100,7 @@ export interface TensorMapOptions {
   readonly swizzle?: keyof typeof swizzles | undefined
   /** Promotion in the L2 cache. Default: `'none'`. */
   readonly l2Promotion?: keyof typeof promotions | undefined
-  /** Value of elements outside the tensor; `nan` only for floats. Default: `'zeros'`. */
+  /** Value of elements outside the tensor; `nan` is for floats only. Default: `'zeros'`. */
   readonly outOfBoundsFill?: keyof typeof fills | undefined
 }
 
@@ -110,7 +110,7 @@ export interface TiledOptions extends TensorMapOptions {
   readonly box: readonly number[]
 }
 
-/** Options of pictures that are copied pixel by pixel for filter windows. */
+/** Options of images whose pixels are copied in the order in which a filter visits them. */
 interface PixelOptions extends TensorMapOptions {
   /** Number of channels per pixel, from 1 to 256. */
   readonly channelsPerPixel: number
@@ -118,7 +118,10 @@ interface PixelOptions extends TensorMapOptions {
   readonly pixelsPerColumn: number
 }
 
-/** Options of pictures as columns. The dimensions are channels, width, optionally height and depth, and number. */
+/**
+ * Options of images for convolutions. The dimensions are channels, width, optionally height and depth, and number of
+ * images.
+ */
 export interface Im2colOptions extends PixelOptions {
   /** Lower corner of the pixel box, in each dimension except the first and the last. */
   readonly lowerCorner: readonly number[]
@@ -126,7 +129,7 @@ export interface Im2colOptions extends PixelOptions {
   readonly upperCorner: readonly number[]
 }
 
-/** Options of pictures with a box only along the width, for compute capability 10.0 and later. */
+/** Options of images for convolutions with a box that has only a width, for compute capability 10.0 and later. */
 export interface Im2colWideOptions extends PixelOptions {
   /** Lower corner of the box, an offset in W. */
   readonly lowerCornerWidth: number

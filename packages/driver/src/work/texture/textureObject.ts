@@ -34,8 +34,8 @@ const destroyer: Destroyer = { api: 'cuTexObjectDestroy', call: (handle) => cuTe
 /**
  * Lets kernels read an array or memory by coordinates, with filtering and rules at the border (`cuTexObjectCreate`).
  *
- * It is a kernel argument of type `'texture'`. It keeps the array or memory alive, but cannot be used after that was
- * disposed of.
+ * Pass a texture as a kernel argument of type `'texture'`. It keeps the array or memory alive, but cannot be used after
+ * the array or memory was disposed of.
  *
  * @example
  * const view = { addressMode: 'wrap', filterMode: 'linear', normalizedCoordinates: true } as const
@@ -57,7 +57,8 @@ export class TextureObject extends LookingObject<'texture'> {
 
   /**
    * Creates a texture of an array, a mipmapped array, or device memory. Memory is a `DeviceBuffer` (`DeviceBuffer.view`
-   * wraps other memory) and must start at a multiple of the device's `TEXTURE_ALIGNMENT`; separate allocations do.
+   * wraps other memory) and must start at a multiple of the device's `TEXTURE_ALIGNMENT`, as every separate allocation
+   * does.
    * @throws TypeError, RangeError, DisposedError; StatusError for options that the device does not support
    */
   static create(resource: TextureResource, options: TextureOptions = {}): TextureObject {

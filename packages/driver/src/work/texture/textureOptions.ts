@@ -94,7 +94,7 @@ export interface TextureDescription {
   readonly addressMode: readonly [AddressMode, AddressMode, AddressMode]
   /** Filter mode. */
   readonly filterMode: FilterMode
-  /** Whether integers are read unchanged or as numbers up to 1. */
+  /** Whether integers are read unchanged or as floats up to 1. */
   readonly readMode: ReadMode
   /** Whether coordinates go from 0 to 1. */
   readonly normalizedCoordinates: boolean

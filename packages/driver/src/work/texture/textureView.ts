@@ -31,9 +31,14 @@ export type ViewFormat = (typeof viewFormats)[number]
 
 /** Another view of an array. */
 export interface ResourceView {
-  /** Format of the view. Default: the array's format, such as `'f32x1'`, or `'same'` if it has no name here. */
+  /**
+   * Format of the view. Default: the array's format, such as `'f32x1'`, or `'same'` if the array's format is not in
+   * this list.
+   */
   readonly format?: ViewFormat | undefined
-  /** Width in texels: the array's, or four times that for compressed blocks. This is also the default. */
+  /**
+   * Width in texels. It must be the array's width, or four times that width for compressed blocks. Default: this width.
+   */
   readonly width?: number | undefined
   /** Number of rows, with the rules of the width. */
   readonly height?: number | undefined

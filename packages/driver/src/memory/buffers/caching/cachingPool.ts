@@ -36,7 +36,7 @@ export interface CachingStatistics {
   readonly allocations: number
   /** Number of allocations without a suitable free block, which took memory from the device. */
   readonly misses: number
-  /** Number of times that memory was short, so the pool freed its free blocks. */
+  /** Number of times that the pool freed its free blocks because memory was short. */
   readonly retries: number
   /** Bytes that were returned and that other streams still use. */
   readonly waitingBytes: number
@@ -45,8 +45,8 @@ export interface CachingStatistics {
 /**
  * Keeps freed device memory and reuses it without a driver call, like the pools of array libraries.
  *
- * Later work of the same stream can reuse memory at once. Another stream gets memory only after the device has
- * completed the work on it.
+ * Later work of the same stream can reuse memory immediately. Another stream gets memory only after the device has
+ * completed all work that uses the memory.
  *
  * @example
  * using pool = device.createCachingPool()
@@ -172,7 +172,7 @@ export class CachingPool extends Resource implements StreamAllocator {
   }
 
   /**
-   * Like {@link trim}, but blocks the thread until the device's work completes, including that of other recorded
+   * Like {@link trim}, but blocks the thread until the device's work completes, including the work of other recorded
    * streams.
    */
   trimSync(bytesToKeep = 0): number {
