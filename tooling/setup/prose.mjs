@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Checks the prose of the project with write-good and the rules of CONTRIBUTING.md: pages, comments, error messages and
-// test titles. A repeated word is an error. A vague turn of phrase is one if its area has more than two per 1,000 words.
-// Checks the messages of the commits since the one that added this file, too.
+// test titles. A repeated word is an error. A vague turn of phrase is one if its area has more than two per 1,000
+// words. Checks the messages of the commits since the one that added this file, too.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'

@@ -69,7 +69,7 @@ export interface Job {
   readonly lostRanks: readonly number[]
 
   /**
-   * Shares the root's bytes with all ranks; the other ranks wait for them.
+   * Shares the root's bytes with all ranks; the other ranks wait for these bytes.
    *
    * All ranks call it, in the same order for the same name.
    * @throws RendezvousError also if `make` threw on the root, with its message; the root itself rejects with the

@@ -52,7 +52,7 @@ const optionKeys = Object.fromEntries(Object.keys(linkRules).map((key) => [key, 
 /**
  * Inputs and options of a link, to link any number of times.
  *
- * It holds no resources of nvJitLink.
+ * A linker holds no resources of nvJitLink.
  *
  * @example
  * ```ts

@@ -5,8 +5,8 @@ import type { OptionRules } from './encode.js'
 /**
  * A GPU architecture.
  *
- * `compute_90` is PTX for devices of 9.0 and later. `sm_90` is code for 9.0, with PTX. The suffixes `a` and `f` select
- * features of one device or family.
+ * `compute_90` makes PTX for devices of compute capability 9.0 and later. `sm_90` makes code for compute capability
+ * 9.0, and PTX. The suffixes `a` and `f` select features of one device or family.
  */
 export type Architecture = `${'compute' | 'sm'}_${number}${'' | 'a' | 'f'}`
 

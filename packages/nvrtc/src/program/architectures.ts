@@ -7,9 +7,9 @@ import { checkNvrtc } from './status.js'
 /** Options of {@link supportedArchitectures}. */
 export interface SupportedArchitecturesOptions {
   /**
-   * Like the option of a compilation. Default: true.
+   * Where to cache the result, as for a compilation. Default: true.
    *
-   * A cached answer of an earlier process is used without loading NVRTC.
+   * If an earlier process has cached the result, NVRTC is not loaded.
    */
   readonly cache?: boolean | string | undefined
 }

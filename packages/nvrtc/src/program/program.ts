@@ -25,7 +25,7 @@ const offThreadKeys: OptionKeys<CompileOptions & Abortable> = { ...compileKeys, 
 /**
  * CUDA C++ source with its headers and name expressions, to compile any number of times.
  *
- * It holds no resources of NVRTC.
+ * A program holds no resources of NVRTC.
  *
  * @example
  * ```ts

@@ -173,9 +173,9 @@ export class Session extends SessionOperations {
    *
    * All PEs wait for each other. Remaining buffers and teams end too.
    *
-   * @throws TimeoutError, AbortedError if it is cancelled. Errors before NVSHMEM is called leave the session unchanged:
-   * TypeError and RangeError for a wrong argument; SessionStuckError after an earlier call was cancelled; AbortedError
-   * after the signal of the session has fired. In the last two cases only `abandon()` can end the session.
+   * @throws TimeoutError, AbortedError if the call is cancelled. Errors before NVSHMEM is called leave the session
+   * unchanged: TypeError and RangeError for a wrong argument; SessionStuckError after an earlier call was cancelled;
+   * AbortedError after the signal of the session has fired. In the last two cases only `abandon()` can end the session.
    */
   finalize(wait?: WaitOptions): Promise<void> {
     return this.#lifetime.finalize(wait)

@@ -12,9 +12,9 @@ export function stopProfiler(options: DeviceOption = {}): void {
 }
 
 /**
- * Profiles `fn`, and the promise that it returns.
+ * Profiles while `fn` runs and until its promise settles.
  *
- * The profiler may miss work that was only queued: wait for it in `fn`.
+ * The profiler may miss work that was only queued, so wait for the work in `fn`.
  */
 export function profile<T>(fn: () => T): T {
   return profileOn(currentDevice(), fn)

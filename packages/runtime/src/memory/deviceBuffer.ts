@@ -64,10 +64,10 @@ export const DeviceBuffer = withFactories(BaseBuffer, {
   },
 
   /**
-   * Copies an array to the current device, ready for any stream.
+   * Copies an array to the current device. Any stream can use the memory immediately.
    *
-   * `dtype` gives the meaning of the array's bits, such as `'bf16'` for a `Uint16Array`, or the struct of the objects
-   * in a list. Default: the array's own type.
+   * `dtype` is the type of the elements that the array's bits represent, such as `'bf16'` for a `Uint16Array`, or the
+   * struct of the objects in a list. Default: the array's own type.
    *
    * @example
    * using weights = DeviceBuffer.from(new Uint16Array(1024), { dtype: 'bf16', device: 1 })

@@ -352,7 +352,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
    * @throws TypeError, RangeError, DisposedError, StatusError
    *
    * @example
-   * const grid = kernel.maxActiveBlocks(256) * device.attribute('MULTIPROCESSOR_COUNT') // all that run at the same time
+   * const grid = kernel.maxActiveBlocks(256) * device.attribute('MULTIPROCESSOR_COUNT') // all that run together
    */
   maxActiveBlocks(blockSize: number, options: OccupancyOptions = {}): number {
     const { handle } = this
