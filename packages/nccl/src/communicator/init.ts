@@ -238,7 +238,8 @@ async function freeFailed(handle: ncclComm_t, context: PrimaryContext): Promise<
 
 /**
  * Rejects as soon as the signal fires or the time is up. NCCL cannot safely end a blocking init. So its thread
- * continues to wait for the other ranks, without keeping the process alive, and a late communicator is aborted at once.
+ * continues to wait for the other ranks, without keeping the process alive, and a late communicator is aborted
+ * immediately.
  */
 function cancellable<T>(
   joined: Promise<T>,

@@ -391,7 +391,7 @@ export class CommunicatorLifecycle {
       this.#free('ncclCommAbort', () => void ncclCommAbort(this.native.handle), background)
     const { pending, graphs } = this.live
     if (graphs.users > 0) {
-      // NCCL ends the work at once and then waits for the graphs' end.
+      // NCCL ends the work immediately and then waits for the graphs' end.
       free().catch((error: unknown) => this.#warnNotAborted(error))
       background.release?.()
       return

@@ -46,7 +46,7 @@ export interface OffThread {
 /**
  * Runs each step of a sequence on a native thread, while the event loop continues.
  *
- * At most one less than the number of processors run at once.
+ * At most one less than the number of processors run at the same time.
  */
 export async function runOffThread<T>(sequence: Calls<T>, { lane, signal }: OffThread = {}): Promise<T> {
   if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve))

@@ -25,7 +25,7 @@ export interface Operation {
   readonly busFactor: (worldSize: number) => number
   /** In-place operands: the same memory, or the rank's part of the larger side. Undefined: not possible. */
   readonly inPlace: 'same' | 'part of recv' | 'part of send' | undefined
-  /** Whether even one rank needs a group, because it sends and receives at once. */
+  /** Whether even one rank needs a group, because it sends and receives at the same time. */
   readonly needsGroup?: true
   /** Origin of each part of `recv` on rank `rank`; empty if it receives nothing. */
   readonly result: (rank: number, setting: Setting) => readonly Source[]

@@ -15,7 +15,7 @@ import { copyInHostPool } from './hostPoolCopy.js'
 import { queuePinnedCopy } from './pinnedCopy.js'
 import { keptBytes, partBytes, type StagingBlock, StagingPool } from './staging.js'
 
-/** Maximum bytes that this thread copies at once, which takes 0.1 ms. */
+/** Maximum bytes that this thread copies in one piece, which takes 0.1 ms. */
 const mostAtOnce = 1024 * 1024
 
 /** Memory with gaps between its rows. It copies a range as if its rows were contiguous. */

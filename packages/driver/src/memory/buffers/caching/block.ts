@@ -39,7 +39,7 @@ export class Segment {
 /** A part of a segment, in use or free. */
 export class Block {
   readonly owner: BlockOwner
-  /** The free blocks it returns to, which its stream's work can reuse at once. */
+  /** The list to which the block returns. Work of its stream can reuse the block immediately. */
   readonly freeBlocks: FreeBlocks
   readonly segment: Segment
   readonly address: bigint

@@ -121,7 +121,7 @@ export class BlockCache implements BlockOwner {
     else afterCapture('A CachingPool', () => this.#endIfUnused())
   }
 
-  /** Returns the free blocks that the stream's work can use at once. Several objects can stand for the same stream. */
+  /** Returns the free blocks that work of the stream can use immediately. Several objects can have the same stream. */
   #freeBlocksOf(stream: Stream): FreeBlocks {
     let freeBlocks = this.#ofStream.get(stream)
     if (freeBlocks === undefined || !this.#all.has(freeBlocks)) {

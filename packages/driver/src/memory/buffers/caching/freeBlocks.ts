@@ -31,7 +31,7 @@ export function isSmall(size: number): boolean {
 
 /**
  * The segments of one stream, and their free blocks by size. Work of the same stream runs in order, so later work can
- * reuse a block at once.
+ * reuse a block immediately.
  */
 export class FreeBlocks {
   /** The newest object for this stream. */
