@@ -22,8 +22,8 @@ function sharedState(): StreamModeState {
 /**
  * Returns the stream mode of this process, fixed at the first read.
  *
- * The first of these decides: `setStreamMode`, the thread that started this worker, the environment variable
- * `SHOAL_STREAM_MODE` (`legacy` or `per-thread`), the default `legacy`.
+ * The mode comes from the first of these sources that sets one: `setStreamMode`, the thread that started this worker,
+ * the environment variable `SHOAL_STREAM_MODE` (`legacy` or `per-thread`). The default is `legacy`.
  *
  * @throws RangeError when `SHOAL_STREAM_MODE` has another value
  */

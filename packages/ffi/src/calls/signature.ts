@@ -108,9 +108,9 @@ export interface ResultTypes {
 
 /** A structure of integers and pointers by value. */
 export interface StructByValue {
-  /** Its name as a parameter, for errors. */
+  /** Name of the parameter, for errors. */
   readonly name?: string
-  /** Its size, from 1 to 128. */
+  /** Size in bytes, from 1 to 128. */
   readonly bytes: number
 }
 
@@ -119,9 +119,9 @@ export type Parameter = keyof ArgumentTypes | `${string}: ${keyof ArgumentTypes}
 
 /** A C function as {@link NativeLibrary.function} takes it. */
 export interface Signature<P extends readonly Parameter[], R extends keyof ResultTypes | StructByValue> {
-  /** Its parameters in order, such as `['target: ptr', 'value: i32']`. */
+  /** The parameters in order, such as `['target: ptr', 'value: i32']`. */
   readonly parameters: P
-  /** Kind of its result. */
+  /** Kind of the result. */
   readonly result: R
   /** The library's version that first has this signature, in the library's encoding. Default: any. */
   readonly since?: number

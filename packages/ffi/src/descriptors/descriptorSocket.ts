@@ -36,7 +36,7 @@ import { type LimitedWait, limitedFromNow, restOf, Turns } from './turns.js'
 
 /** One message to send through a {@link DescriptorSocket}. */
 export interface DescriptorMessage {
-  /** At most 1 MiB. Default: none. */
+  /** Bytes of the message, at most 1 MiB. Default: none. */
   readonly bytes?: Uint8Array | undefined
   /** File descriptors of this process, at most 64. The other process gets duplicates. Default: none. */
   readonly descriptors?: readonly number[] | undefined
@@ -46,7 +46,7 @@ export interface DescriptorMessage {
 export interface ReceivedMessage {
   /** The message. */
   readonly bytes: Uint8Array
-  /** File descriptors that came with it; the receiver must close them. */
+  /** File descriptors that came with the message; the receiver must close them. */
   readonly descriptors: readonly number[]
 }
 
@@ -377,8 +377,8 @@ export class DescriptorServer extends UnixSocket {
   /**
    * Resolves with the next process that connects.
    *
-   * A process of a user who is not accepted is refused and reported to `onRefused`. The wait continues, so that no
-   * outsider can end it.
+   * A process of a user who is not accepted is refused and reported to `onRefused`. The wait continues, so other users
+   * cannot make it fail.
    * @throws SystemError, AbortedError, TimeoutError, DisposedError
    */
   async accept(options?: WaitOptions): Promise<DescriptorSocket> {

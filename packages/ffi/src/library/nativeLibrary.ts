@@ -120,7 +120,7 @@ export class NativeLibrary extends PublicObject {
     return this.#spec.title
   }
 
-  /** Whether the library was found and opened. Reading it loads nothing. */
+  /** Whether the library was found and opened. Reading this property loads nothing. */
   get isLoaded(): boolean {
     return this.#loaded !== undefined
   }

@@ -21,7 +21,8 @@ export interface LibraryPlaces {
   /** File of the software device that replaces this library. */
   readonly sim?: string
   /**
-   * Whether it works without a GPU, such as a compiler; the search then includes the software device. Default: false.
+   * Whether the library works without a GPU, as a compiler does. Its search then continues even with the software
+   * device. Default: false.
    */
   readonly worksWithoutDevice?: boolean
   /**

@@ -131,7 +131,7 @@ export const longestTimeout = 2 ** 31 - 1
 
 /** Options that limit a wait. */
 export interface WaitOptions {
-  /** Ends the wait with `AbortedError` when it fires. */
+  /** Ends the wait with `AbortedError` when the signal fires. */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds after which the wait ends with `TimeoutError`, from 0 to 2^31 - 1. Default: no limit. */
   readonly timeout?: number | undefined

@@ -104,11 +104,11 @@ export interface DTypeInfo<D extends DType = DType> {
   readonly bytes: number
   /** Alignment in bytes of CUDA's C type. `cuFloatComplex` and `cuDoubleComplex` are aligned to their size. */
   readonly alignment: number
-  /** How to read its bits. */
+  /** How to read the bits of an element. */
   readonly kind: DTypeKind
   /** Typed array that holds elements: `Uint16Array` for f16 and bf16, `Uint8Array` for f8 and bool. */
   readonly typedArray: StorageArrayConstructor<D>
-  /** Entries of the typed array for one element: 2 for complex, else 1. */
+  /** Entries of the typed array for one element: 2 for complex types, otherwise 1. */
   readonly arrayEntries: 1 | 2
   /** Value of `ncclDataType_t`; absent if NCCL has no such type. */
   readonly ncclCode?: number

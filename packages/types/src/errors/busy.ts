@@ -37,7 +37,7 @@ export class BusyError extends ShoalError {
   }
 }
 
-/** A setting was chosen after its object was already in use. Choose before the first use. */
+/** A setting was changed after its object was already in use. Change the setting before the first use. */
 export class AlreadyInUseError extends ShoalError {
   static {
     nameErrorClass(AlreadyInUseError, 'AlreadyInUseError')
@@ -45,7 +45,7 @@ export class AlreadyInUseError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_ALREADY_IN_USE'
-  /** The function that sets the choice. */
+  /** The function that changes the setting. */
   readonly api: string
   /** The object in use, such as `'NVIDIA CUDA driver'`. */
   readonly object: string

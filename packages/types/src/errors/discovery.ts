@@ -64,7 +64,7 @@ export interface LibraryNotFoundErrorOptions {
   readonly hint?: string | undefined
   /** Environment variable that names the library's file, such as `'SHOAL_NCCL_LIBRARY'`. */
   readonly environment?: string | undefined
-  /** Whether the software device can replace it, which the message then mentions. Default: true. */
+  /** Whether the software device can replace the library; the message then mentions this. Default: true. */
   readonly isOfDevice?: boolean | undefined
   readonly cause?: unknown
 }

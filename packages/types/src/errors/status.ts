@@ -6,11 +6,11 @@ export interface StatusErrorOptions {
   readonly library: string
   /** The C function, such as `'cuMemAlloc'`. */
   readonly api: string
-  /** The number the function returned. */
+  /** The number that the function returned. */
   readonly status: number
-  /** The library's own name for it, such as `'CUDA_ERROR_OUT_OF_MEMORY'`. */
+  /** The library's name of the status, such as `'CUDA_ERROR_OUT_OF_MEMORY'`. */
   readonly code: string
-  /** The library's own description of it. */
+  /** The library's description of the status. */
   readonly description: string
   /** Whether the context (CUDA) or communicator (NCCL) is lost. Default: false. */
   readonly isSticky?: boolean | undefined

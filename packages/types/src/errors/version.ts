@@ -92,7 +92,7 @@ export interface FeatureNotSupportedErrorOptions {
   readonly library: string
   /** The C function, or words such as `'multicast objects'`. */
   readonly api: string
-  /** Why it is missing: the library is too old, or the device or the platform lacks it. */
+  /** Why the feature is missing: the library is too old, or the device or the platform lacks the feature. */
   readonly reason: string
   /** First version with the feature, if another version helps. */
   readonly since?: string | undefined
@@ -113,7 +113,7 @@ export class FeatureNotSupportedError extends ShoalError {
   readonly library: string
   /** The function that was called. */
   readonly api: string
-  /** Why it is missing; a sentence without its full stop. */
+  /** Why the feature is missing; a sentence without its full stop. */
   readonly reason: string
   /** First version with the feature. */
   declare readonly since?: string

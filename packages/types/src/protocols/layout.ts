@@ -2,7 +2,7 @@ import { isArray } from '../anyValue.js'
 import { requireInteger, wrongType } from '../arguments/scalars.js'
 import { type DType, dtypeInfo } from '../dtypes/dtype.js'
 
-/** Most dimensions, as in NumPy. */
+/** Maximum number of dimensions, as in NumPy. */
 const mostDimensions = 64
 
 /** Layout of elements: extents and strides in elements, the outermost dimension first. */

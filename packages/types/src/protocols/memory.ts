@@ -20,12 +20,13 @@ export const memoryProtocol: unique symbol = Symbol.for('cuda.memory')
 /**
  * Answer of the memory protocol: memory that CUDA functions reach by address.
  *
- * A caller that keeps the memory keeps the object and reads the answer again at each use. The protocol has no release.
- * Only objects that own imported memory, such as those of `fromDLPack` and `receive`, release it with `dispose()`.
+ * A caller that keeps the memory must keep the object, and read the answer again at each use. The protocol has no
+ * function that releases memory. Only objects that own imported memory, such as those of `fromDLPack` and `receive`,
+ * release it with `dispose()`.
  */
 export interface MemoryRange {
   /**
-   * Version of the protocol. Version 1 means that `strides` or `stream` matter.
+   * Version of the protocol. In version 1, consumers must read `strides` and `stream`.
    *
    * A consumer of version 0 would treat such memory as contiguous and ready, so it must refuse version 1.
    */
@@ -34,17 +35,17 @@ export interface MemoryRange {
   readonly address: bigint
   /** Length in bytes. */
   readonly byteLength: number
-  /** Ordinal of the device that holds it; -1 for host memory. */
+  /** Ordinal of the device that holds the memory; -1 for host memory. */
   readonly deviceOrdinal: number
-  /** Its `CUcontext`; 0n if it belongs to none. */
+  /** `CUcontext` of the memory; 0n if it belongs to no context. */
   readonly context: bigint
-  /** Type of its elements, if it has one. */
+  /** Type of the elements, if the memory has one. */
   readonly dtype?: DType
-  /** Number of elements, if it has a dtype. */
+  /** Number of elements, if the memory has a dtype. */
   readonly length?: number
-  /** True when writing to it is an error. */
+  /** True if writing to the memory is an error. */
   readonly readOnly?: boolean
-  /** Extents in elements, outermost first, if it has a dtype. Default: one dimension of `length`. */
+  /** Extents in elements, outermost first, if the memory has a dtype. Default: one dimension of `length`. */
   readonly shape?: readonly number[] | undefined
   /**
    * Distance between neighbours of each dimension, in elements; never negative.
@@ -56,15 +57,16 @@ export interface MemoryRange {
   /**
    * The `CUstream` on which work that produces the contents may be in flight.
    *
-   * A consumer orders its own work after the work queued there. 1n is the legacy default stream, 2n the per-thread one;
-   * 0n is refused because it could mean either. `null` or absent: no work is pending. The same as in version 3 of
-   * `__cuda_array_interface__`.
+   * A consumer orders its own work after the work queued on this stream. 1n is the legacy default stream, 2n the
+   * per-thread default stream; 0n is refused because it could mean either of them. `null` or absent: no work is
+   * pending. The same as in version 3 of `__cuda_array_interface__`.
    */
   readonly stream?: bigint | null | undefined
   /**
    * `'granted'`: each device needs granted access to this mapped memory (`cuMemSetAccess`).
    *
-   * This includes the device of `deviceOrdinal`; a launch asks the driver. Absent: its device may always use it.
+   * This includes the device of `deviceOrdinal`; a launch asks the driver. Absent: the device of the memory may always
+   * use it.
    */
   readonly access?: 'granted' | undefined
 }
@@ -84,7 +86,7 @@ export interface StridedRange extends MemoryRange {
 /**
  * An object that is, or has, memory that CUDA can reach.
  *
- * The property is a getter that throws `DisposedError` once the memory is freed.
+ * The property is a getter that throws `DisposedError` after the memory was freed.
  */
 export interface MemoryLike {
   readonly [memoryProtocol]: MemoryRange
@@ -109,8 +111,8 @@ export interface MemoryDescriptor extends MemoryRange {
   /**
    * Id of the process in which the address is valid.
    *
-   * It guards against mistakes, not against forgery. Accept descriptors only from threads of this process; use
-   * `receive` for memory of other processes.
+   * This check prevents mistakes, not attacks. Accept descriptors only from threads of this process; use `receive` for
+   * memory of other processes.
    */
   readonly process: number
   /** Present if other processes may open the memory. */
@@ -129,8 +131,8 @@ export function isMemoryLike(value: unknown): value is MemoryLike {
  * gaps, which {@link toStridedRange} accepts.
  *
  * @param api - the function, and `name` its parameter, that an error names
- * @throws TypeError when it is neither, or the protocol's answer is malformed
- * @throws RangeError when its numbers contradict each other
+ * @throws TypeError for any other value, or when the protocol's answer is malformed @throws RangeError when the numbers
+ * of the answer contradict each other
  * @throws DisposedError when the memory was disposed
  */
 export function toMemoryRange(
@@ -196,7 +198,8 @@ function checkedAnswer(memory: MemoryLike | MemoryDescriptor, api: string, name:
  *
  * The sender must keep the memory alive; the descriptor does not.
  *
- * @param ipc how another process opens it; without it the descriptor works only in threads of this process
+ * @param ipc how another process opens the memory; without this argument, the descriptor works only in threads of this
+ * process
  * @throws TypeError when `memory` is not memory, or `ipc.handle` is not 64 bytes long
  * @example
  * worker.postMessage(describeMemory(buffer))

@@ -17,16 +17,16 @@ export interface StreamHandle {
   readonly version: 0
   /** The `CUstream` (which is also the `cudaStream_t`). */
   readonly handle: bigint
-  /** Ordinal of its device; -1 if unknown (a bare handle). */
+  /** Ordinal of the stream's device; -1 if unknown (a bare handle). */
   readonly deviceOrdinal: number
-  /** Its `CUcontext`; 0n if unknown (a bare handle), which means the current context. */
+  /** `CUcontext` of the stream; 0n if unknown (a bare handle), which means the current context. */
   readonly context: bigint
 }
 
 /**
  * An object that is, or has, a CUDA stream.
  *
- * The property is a getter that throws `DisposedError` once the stream is destroyed.
+ * The property is a getter that throws `DisposedError` after the stream was destroyed.
  */
 export interface StreamLike {
   readonly [streamProtocol]: StreamHandle

@@ -7,7 +7,7 @@ import type { StructField, StructFields, StructType, StructValue } from './types
 
 /** Options that change a struct's layout from C's rules. */
 export interface StructOptions {
-  /** Least alignment in bytes, a power of two: `alignas(16)`, or `__align__(16)` in CUDA C++. */
+  /** Minimum alignment in bytes, a power of two: `alignas(16)`, or `__align__(16)` in CUDA C++. */
   readonly align?: number
 }
 

@@ -39,7 +39,7 @@ export type CompoundInputOf<E> =
 
 /** Name, size and alignment of a dtype or a compound type. */
 export interface ElementLayout {
-  /** Its name for messages. */
+  /** Name of the type, for messages. */
   readonly name: string
   /** Bytes of one element. */
   readonly bytes: number

@@ -66,9 +66,9 @@ export type StructInput<F extends StructFields> = { readonly [N in keyof F]: Fie
 
 /** Position of a field in a struct. */
 export interface StructField {
-  /** Its name. */
+  /** Name of the field. */
   readonly name: string
-  /** Its type. */
+  /** Type of the field. */
   readonly type: FieldType
   /** Bytes from the start of the struct. */
   readonly offset: number
@@ -92,7 +92,7 @@ export type TupleInput<L extends readonly FieldType[]> = { readonly [I in keyof 
 export interface CompoundType<I = unknown, V = unknown> {
   /** Discriminates compound types from each other and from dtypes. */
   readonly kind: 'struct' | 'array' | 'tuple'
-  /** Its name, for people. */
+  /** Name of the type, for people. */
   readonly name: string
   /** `sizeof`: a multiple of the alignment, padding included. */
   readonly bytes: number
