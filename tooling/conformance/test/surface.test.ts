@@ -60,6 +60,27 @@ describe.each(['driver', 'runtime', 'nccl', 'nvshmem'])('the rows of %s in docs/
   })
 })
 
+/** The sources of all cases, and of the programs that run on a GPU host. */
+const callers = ['tooling/conformance/src/suites', 'tooling/conformance/src/support', 'tooling/gpu/host']
+  .flatMap((folder) =>
+    readdirSync(`${root}${folder}`, { recursive: true, encoding: 'utf8' })
+      .filter((file) => /\.(?:ts|mjs)$/.test(file))
+      .map((file) => readFileSync(`${root}${folder}/${file}`, 'utf8')),
+  )
+  .join('\n')
+
+test('each name in docs/surface.md is used by a case, or its row says that it is not', () => {
+  const unused = ['driver', 'runtime', 'nccl', 'nvshmem'].flatMap((section) =>
+    rows(sections.get(section) as string).flatMap((cells) =>
+      names(cells[1])
+        .filter((name) => !new RegExp(`\\b${name.split('.').at(-1)}\\b`).test(callers))
+        .filter((name) => !new RegExp(`\\b${name.split('.').at(-1)}\`|\`${name}\``).test(cells[3] ?? ''))
+        .map((name) => `${section}: ${name}`),
+    ),
+  )
+  expect(unused).toEqual([])
+})
+
 interface Results {
   readonly jobs: readonly {
     readonly name: string

@@ -25,6 +25,7 @@ import { pitchedSuite } from './pitched.js'
 import { pointerSuite } from './pointer.js'
 import { sharingSuite } from './sharing/index.js'
 import { streamSuite } from './stream.js'
+import { surfaceSuite } from './surface.js'
 import { tensorMapSuite } from './tensorMap.js'
 import { textureSuite } from './texture.js'
 import { virtualMemorySuite } from './virtualMemory/index.js'
@@ -61,4 +62,5 @@ export const driverSuites: readonly Suite[] = [
   textureSuite,
   arrayMemorySuite,
   tensorMapSuite,
+  surfaceSuite,
 ]

@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict'
 import { cuCtxGetCurrent } from '@shoal/cuda-sys/driver'
 import { DeviceBuffer } from '@shoal/driver'
-import { Communicator, group, ncclHeaderVersion, ncclVersion, UniqueId } from '@shoal/nccl'
-import { DisposedError } from '@shoal/types'
+import {
+  Communicator,
+  communicatorConfigFields,
+  group,
+  ncclHeaderVersion,
+  ncclSupports,
+  ncclVersion,
+  UniqueId,
+} from '@shoal/nccl'
+import { DisposedError, Feature } from '@shoal/types'
 import type { ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 import { assertFreeLoop } from '../../support/eventLoop/free.js'
@@ -12,7 +20,9 @@ const versions: ConformanceCase = {
   name: 'the library tells its version',
   run(t) {
     assert.match(ncclVersion().toString(), /^2\.\d+\.\d+$/)
-    t.note(`NCCL ${ncclVersion()}, header ${ncclHeaderVersion()}`)
+    assert.equal(ncclSupports(Feature.ncclSplit), ncclVersion().atLeast(2, 18))
+    assert.ok(communicatorConfigFields().includes('blocking'))
+    t.note(`NCCL ${ncclVersion()}, header ${ncclHeaderVersion()}, config: ${communicatorConfigFields()}`)
   },
 }
 

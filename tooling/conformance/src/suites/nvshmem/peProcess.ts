@@ -1,6 +1,7 @@
 // A process that is one PE, for the cases in matrix.ts.
+import assert from 'node:assert/strict'
 import { Device, DeviceBuffer } from '@shoal/driver'
-import { Session, UniqueId } from '@shoal/nvshmem'
+import { nvshmemStatus, nvshmemVersion, Session, UniqueId } from '@shoal/nvshmem'
 import { answerCommands } from '../../support/child.js'
 import { collective } from './collectives.js'
 import type { Pe } from './pe.js'
@@ -34,6 +35,8 @@ let pe: Pe | undefined
 async function init({ id, rank, worldSize, bytes }: Start): Promise<void> {
   const device = Device.get(rank)
   const session = await Session.init({ device, rank, worldSize, id: UniqueId.fromBase64(id), ...wait })
+  assert.ok(['initialized', 'limited-sharing', 'full-sharing'].includes(nvshmemStatus()), nvshmemStatus())
+  assert.match(nvshmemVersion().toString(), /^\d+\.\d+/)
   const target = await session.allocate('u8', bytes)
   const source = await session.allocate('u8', bytes)
   const signals = await session.allocate('u64', 64)

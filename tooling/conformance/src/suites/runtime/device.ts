@@ -11,6 +11,7 @@ import {
   runtimeVersion,
   StatusError,
   setDevice,
+  statusText,
   withDevice,
 } from '@shoal/runtime'
 import type { Suite } from '../../suite.js'
@@ -21,6 +22,7 @@ export const deviceSuite: Suite = {
     {
       name: 'the devices are those of the driver',
       run(t) {
+        assert.equal(statusText(2).name, 'cudaErrorMemoryAllocation')
         assert.equal(Device.count, DriverDevice.count)
         for (const device of Device.all()) {
           const other = DriverDevice.get(device.ordinal)
