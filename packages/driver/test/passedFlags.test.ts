@@ -140,7 +140,7 @@ const flags: readonly (readonly [string, (options: never) => unknown, number, re
       [{ scheduling: 'spin' }, 1],
       [{ scheduling: 'yield' }, 2],
       [{ scheduling: 'blocking', keepLocalMemory: true }, 0x14],
-      [{ mapHost: true }, 0x08],
+      [{ mapHost: true, scheduling: 'spin' }, 0x01],
       [{ coredump: true }, 0x20],
       [{ userCoredump: true }, 0x40],
       [{ synchronousMemory: true }, 0x80],

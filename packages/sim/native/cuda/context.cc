@@ -191,7 +191,13 @@ CUresult cuCtxGetFlags(unsigned int* flags) {
 CUresult cuCtxSetFlags(unsigned int flags) {
   return inContext([&](auto& context) {
     if (!areFlagsValid(flags)) return CUDA_ERROR_INVALID_VALUE;
-    context->flags = flags;
+    // As an H200 does: the flags of core dumps are ignored, and only this one is also a flag of the primary context.
+    context->flags = flags & ~static_cast<unsigned>(CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE);
+    if (context->isPrimary) {
+      constexpr unsigned kShared = CU_CTX_SYNC_MEMOPS;
+      Device& device = context->device;
+      device.primaryFlags = (device.primaryFlags & ~kShared) | (flags & kShared);
+    }
     return CUDA_SUCCESS;
   });
 }

@@ -56,14 +56,14 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* acti
   return onDevice(dev, [&](Device& device) {
     if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *active = device.primary->alive ? 1 : 0;
-    *flags = device.primary->alive ? device.primary->flags.load() : device.primaryFlags;
+    *flags = device.primaryFlags;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
   return onDevice(dev, [&](Device& device) {
-    if (!areFlagsValid(flags)) return CUDA_ERROR_INVALID_VALUE;
+    if (!areFlagsValid(flags) || (flags & CU_CTX_MAP_HOST) != 0) return CUDA_ERROR_INVALID_VALUE;
     device.primaryFlags = flags;
     if (device.primary->alive) device.primary->flags = flags;
     return CUDA_SUCCESS;

@@ -186,7 +186,8 @@ cudaError_t cudaSetDeviceFlags(unsigned int flags) {
   return started([&]() -> CUresult {
     int device = 0;
     if (const CUresult status = currentDevice(device)) return status;
-    return cuDevicePrimaryCtxSetFlags_v2(device, flags);
+    // The runtime takes this flag, which the driver refuses: memory can always be mapped.
+    return cuDevicePrimaryCtxSetFlags_v2(device, flags & ~static_cast<unsigned>(CU_CTX_MAP_HOST));
   });
 }
 

@@ -27,8 +27,10 @@ export const contextFlagKeys: OptionKeys<ContextFlags> = {
 
 const schedulings = { auto: 0, spin: 1, yield: 2, blocking: 4 } as const
 const schedulingMask = 7
+/** Code of `mapHost`. */
+export const mapHostFlag = 0x08
 const bits = {
-  mapHost: 0x08,
+  mapHost: mapHostFlag,
   keepLocalMemory: 0x10,
   coredump: 0x20,
   userCoredump: 0x40,

@@ -26,7 +26,7 @@ import type { CallName, CudaLibrary } from '../calls/cudaLibrary.js'
 import { driverLibrary } from '../calls/driverLibrary.js'
 import { Context, type DeviceWithContext } from '../context/context.js'
 import { DeviceInUseError } from '../context/deviceInUse.js'
-import { type CacheConfig, type ContextFlags, encodeContextFlags } from '../context/flags.js'
+import { type CacheConfig, type ContextFlags, encodeContextFlags, mapHostFlag } from '../context/flags.js'
 import { type ContextLimit, limitCode } from '../context/limits.js'
 import { hasReleases, whenReleasesEnd } from '../context/releases.js'
 import { check, Status } from '../errors.js'
@@ -255,12 +255,14 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
   }
 
   /**
-   * Sets all flags of the primary context, even while the context is in use. Omitted flags are off
-   * (`cuDevicePrimaryCtxSetFlags`, `cudaSetDeviceFlags`). @throws TypeError, StatusError
+   * Sets all flags of the primary context, even while the context is in use. Omitted flags are off, except `mapHost`: a
+   * primary context always maps page-locked memory (`cuDevicePrimaryCtxSetFlags`, `cudaSetDeviceFlags`).
+   * @throws TypeError, StatusError
    */
   setPrimaryContextFlags(flags: Partial<ContextFlags>): void {
     const encoded = encodeContextFlags(flags, 'Device.setPrimaryContextFlags')
-    check(cuDevicePrimaryCtxSetFlags(this.handle, encoded), 'cuDevicePrimaryCtxSetFlags')
+    // The driver refuses this flag here, though a context reports it.
+    check(cuDevicePrimaryCtxSetFlags(this.handle, encoded & ~mapHostFlag), 'cuDevicePrimaryCtxSetFlags')
   }
 
   /** Whether kernels prefer more shared memory or more L1 cache. See `Context.cacheConfig`. */

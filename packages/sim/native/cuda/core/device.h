@@ -30,7 +30,7 @@ class Device {
   int primaryRetained = 0;
   // The number of green contexts in the primary context. It cannot be reset while there are any.
   int greenContexts = 0;
-  unsigned primaryFlags = 0;
+  std::atomic<unsigned> primaryFlags{0};
 };
 
 }  // namespace shoal

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { CUresult, cuDevicePrimaryCtxSetFlags } from '@shoal/cuda-sys/driver'
 import {
   DeviceBuffer,
   defineArray,
@@ -52,7 +53,14 @@ const flags: ConformanceCase = {
     assert.equal(t.device.primaryContextState.active, true)
     t.device.setPrimaryContextFlags(before)
     assert.deepEqual(t.device.primaryContext.flags, before)
-    t.note(`flags: ${t.device.primaryContextState.flags}`)
+    // A context reports this flag, and its primary context takes no such flag.
+    assert.equal(before.mapHost, true)
+    assert.equal(cuDevicePrimaryCtxSetFlags(t.device.ordinal, 8), CUresult.CUDA_ERROR_INVALID_VALUE)
+    t.defer(() => t.device.primaryContext.setFlags(before))
+    t.device.primaryContext.setFlags({ synchronousMemory: true, coredump: true })
+    const off = { scheduling: 'auto', keepLocalMemory: false, coredump: false, userCoredump: false }
+    assert.deepEqual(t.device.primaryContext.flags, { ...off, mapHost: true, synchronousMemory: true })
+    assert.equal(t.device.primaryContextState.flags & 0x80, 0x80)
     const context = t.own(CreatedContext.create(t.device))
     try {
       assert.ok(context.execAffinity >= 1)

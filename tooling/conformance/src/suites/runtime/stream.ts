@@ -96,8 +96,8 @@ export const streamSuite: Suite = {
         const second = stream.hostFunction(() => {
           throw new Error('thrown inside')
         })
-        await first
-        await assert.rejects(second, /thrown inside/)
+        // Without a handler from the start, a rejection before `first` has settled would end the process.
+        await Promise.all([first, assert.rejects(second, /thrown inside/)])
         assert.deepEqual(order, [1])
         await assert.rejects(stream.hostFunction(5 as unknown as () => void), TypeError)
       },
