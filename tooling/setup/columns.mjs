@@ -82,7 +82,8 @@ function filled({ type, indent, lines }) {
 /** Refills the paragraphs that have a line that is too long. All other paragraphs stay unchanged. */
 function fill(texts, width) {
   const result = []
-  let isCode = false
+  let isExample = false
+  let isFenced = false
   let paragraph = []
   const flush = () => {
     const isTooLong = paragraph.some((line) => [...line].length > width)
@@ -90,9 +91,11 @@ function fill(texts, width) {
     paragraph = []
   }
   for (const line of texts) {
-    if (beginsAnew.test(line) || isCode || isDirective(line)) flush()
-    if (line.startsWith('@')) isCode = line.startsWith('@example')
-    if (line.startsWith('```')) isCode = !isCode
+    if (beginsAnew.test(line) || isExample || isFenced || isDirective(line)) flush()
+    if (line.startsWith('@')) isExample = line.startsWith('@example')
+    const isFence = line.startsWith('```')
+    if (isFence) isFenced = !isFenced
+    const isCode = isExample || isFenced || isFence
     paragraph.push(line)
     if (isCode || line === '' || isDirective(line)) {
       result.push(...paragraph)

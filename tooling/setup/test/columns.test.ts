@@ -18,6 +18,8 @@ test.each([
 
 test('the check of columns keeps examples, literals, directives and short comments, and reports long lines', () => {
   const example = `/**\n * Adds.\n *\n * @example\n * ${words(30)}\n */\n`
+  const fenced = `/**\n * @example\n * \`\`\`ts\n * ${words(30)}\n * b\n * \`\`\`\n * c\n */\nexport const b = 1\n`
+  expect(fitted('a.ts', fenced).text).toBe(fenced)
   const text = `${example}export const a = \`\n// ${words(30)}\n\`\n// biome-ignore ${words(30)}\n// a\n// b\n`
   expect(fitted('a.ts', text)).toEqual({ text, left: [5, 10] })
   expect(fitted('a.ts', `export const a = 1 // ${words(30)}\n`).left).toEqual([1])
