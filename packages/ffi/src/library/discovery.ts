@@ -131,13 +131,13 @@ function search(spec: LibraryPlaces, explicit: string | undefined, attempts: Loa
       })
     return undefined
   }
-  const notFound = (): LibraryNotFoundError =>
+  const notFound = (hint = spec.hint): LibraryNotFoundError =>
     new LibraryNotFoundError({
       library: spec.title,
       attempts,
-      hint: spec.hint,
+      hint,
       environment: spec.environment,
-      isOfDevice: spec.worksWithoutDevice !== true,
+      isOfDevice: spec.sim !== undefined,
     })
 
   const named = explicit !== undefined ? { step: 'option', file: explicit } : fromEnvironment(spec)
@@ -154,7 +154,7 @@ function search(spec: LibraryPlaces, explicit: string | undefined, attempts: Loa
   if (spec.worksWithoutDevice !== true && isSoftwareDevice()) {
     if (spec.sim === undefined) {
       attempts.push({ step: 'sim', candidate: spec.title, outcome: 'the software device has no such library' })
-      throw notFound()
+      throw notFound('use it on a GPU, without SHOAL_DEVICE=sim')
     }
     for (const folder of softwareFolders()) {
       const file = join(folder, spec.sim)
