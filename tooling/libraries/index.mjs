@@ -1,4 +1,5 @@
 // One record per native library. To add a library, write its record and add it to this list.
+import { cublas, cublasLt } from './cublas.mjs'
 import { driver } from './driver.mjs'
 import { nccl } from './nccl.mjs'
 import { nvjitlink } from './nvjitlink.mjs'
@@ -7,7 +8,7 @@ import { nvshmem } from './nvshmem.mjs'
 import { runtime } from './runtime.mjs'
 
 /** All libraries, in the order of pages and reports. */
-export const libraries = [driver, runtime, nccl, nvshmem, nvrtc, nvjitlink]
+export const libraries = [driver, runtime, nccl, nvshmem, nvrtc, nvjitlink, cublas, cublasLt]
 
 /** Raw packages without `@shoal/`, each once. */
 export const rawPackages = [...new Set(libraries.map(({ module }) => module.split('/')[1]))]

@@ -3,7 +3,7 @@
  */
 
 /** Name of a library in specs, options and reports. */
-export type LibraryName = DeviceLibraryName | CompilerName
+export type LibraryName = DeviceLibraryName | CompilerName | MathLibraryName
 
 /** Libraries that work on devices. The software device has a twin of each. */
 export type DeviceLibraryName = 'driver' | 'runtime' | 'nccl' | 'nvshmem'
@@ -11,8 +11,11 @@ export type DeviceLibraryName = 'driver' | 'runtime' | 'nccl' | 'nvshmem'
 /** Libraries that need neither a GPU nor a driver. */
 export type CompilerName = 'nvrtc' | 'nvjitlink'
 
+/** Libraries that compute on devices. The software device has none of them. */
+export type MathLibraryName = 'cublas' | 'cublasLt'
+
 /** Headers that are distributed together: the driver and the runtime share theirs. */
-export type Product = 'cuda' | 'nccl' | 'nvshmem' | CompilerName
+export type Product = 'cuda' | 'nccl' | 'nvshmem' | 'cublas' | CompilerName
 
 /** How a library counts versions: CUDA 12080 is 12.8, NCCL 23007 is 2.30.7, NVSHMEM 30405 is 3.4.5. */
 export type VersionFormat = 'cuda' | 'nccl' | 'nvshmem'
@@ -71,11 +74,13 @@ export interface HeaderRecord {
 
 export interface VersionRecord {
   readonly format: VersionFormat
-  /** The function that stores the version into one, two or three `int`. */
+  /** The function that stores the version into `int`s: all parts at once, or the numbered one with `byPart`. */
   readonly function: string
   readonly parts: 1 | 2 | 3
   /** Libraries without this function have this version. */
   readonly without?: number
+  /** The function takes the number of a part, from 0, and stores that part. */
+  readonly byPart?: boolean
   /** The function returns nothing instead of a status. */
   readonly returnsNothing?: boolean
   /** The oldest version that was examined. Functions dated to it may be older. */

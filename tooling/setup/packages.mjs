@@ -36,6 +36,9 @@ const uses = {
     const [major, minor] = [new Int32Array(1), new Int32Array(1)]
     nvshmem_info_get_version(major, minor)
     return major[0] === 1`,
+  '@shoal/cublas-sys': `const { cublas, cublasCreate } = await import('@shoal/cublas-sys')
+    if (cublas.has('cublasCreate_v2')) return true
+    try { cublasCreate(new BigUint64Array(1)) } catch (error) { return error.name === 'LibraryNotFoundError' }`,
   '@shoal/nvrtc-sys': `const { nvrtc } = await import('@shoal/nvrtc-sys')
     return nvrtc.has('nvrtcVersion') || nvrtc.trace.length > 0`,
   '@shoal/nvjitlink-sys': `const { nvjitlink } = await import('@shoal/nvjitlink-sys')

@@ -13,12 +13,13 @@ const limit = 240
 const folder = join(cacheFolder, 'real-libraries')
 const versionOf = (library) => readJson(join(root, 'tooling/bindgen/spec', `${library}.json`)).headerVersion
 
-/** Each wheel with the version of the library's spec. CUDA's patch releases change no header. */
-const wheels = libraries.flatMap(({ id, version: { format }, install: { wheel, headerWheels = [] } }) => {
+/** Each wheel once, with the version of the library's spec. Later parts of a version change no header. */
+const all = libraries.flatMap(({ id, version: { format }, install: { wheel, headerWheels = [] } }) => {
   if (wheel === undefined) return []
-  const version = `${versionParts(format, versionOf(id)).join('.')}${format === 'cuda' ? '.*' : ''}`
+  const version = `${versionParts(format, versionOf(id)).join('.')}.*`
   return [wheel, ...headerWheels].map((each) => `${each}==${version}`)
 })
+const wheels = [...new Set(all)]
 
 const started = performance.now()
 mkdirSync(folder, { recursive: true })

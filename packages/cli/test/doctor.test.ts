@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { libraries as known } from '../../../tooling/libraries/index.mjs'
 import { examineMachine, numaNodeOf } from '../src/doctor/machine.js'
 import { printable } from '../src/doctor/print.js'
 import type { DoctorReport } from '../src/doctor/report.js'
@@ -36,6 +37,8 @@ const nothing = {
   SHOAL_NVSHMEM_LIBRARY: nowhere,
   SHOAL_NVRTC_LIBRARY: nowhere,
   SHOAL_NVJITLINK_LIBRARY: nowhere,
+  SHOAL_CUBLAS_LIBRARY: nowhere,
+  SHOAL_CUBLASLT_LIBRARY: nowhere,
 }
 
 test('doctor with the software device lists libraries, devices and links', () => {
@@ -46,7 +49,7 @@ test('doctor with the software device lists libraries, devices and links', () =>
   expect(code).toBe(0)
   expect(ok).toBe(true)
   expect(addon).toEqual({ loaded: true, engine: 'addon' })
-  expect(libraries.map(({ id }) => id)).toEqual(['cuda', 'cudart', 'nccl', 'nvshmem', 'nvrtc', 'nvjitlink'])
+  expect(libraries.map(({ id }) => id)).toEqual(known.map(({ places }) => places.id))
   for (const library of libraries.slice(0, 3)) {
     expect(library).toMatchObject({ found: true, step: 'sim' })
     expect(existsSync(library.path!)).toBe(true)
@@ -66,15 +69,17 @@ test('doctor without any library reports the missing driver with a remedy', () =
   expect(code).toBe(1)
   expect(ok).toBe(false)
   expect(devices).toEqual([])
-  expect(libraries.map(({ found }) => found)).toEqual([false, false, false, false, false, false])
+  expect(libraries.map(({ found }) => found)).toEqual(known.map(() => false))
   const errors = findings.filter(({ level }) => level === 'error')
   expect(errors).toHaveLength(1)
   expect(errors[0]!.message).toContain(`${nowhere} does not load: `)
   expect(errors[0]!.remedies.join(' ')).toMatch(/install the NVIDIA driver.*SHOAL_CUDA_LIBRARY=.*SHOAL_DEVICE=sim/)
   expect(findings.filter(({ level }) => level === 'warning')).toHaveLength(3)
-  // A missing compiler is not a fault of the machine.
+  // A missing library that only some programs need is not a fault of the machine.
   const notes = findings.filter(({ level }) => level === 'note').map(({ subject }) => subject)
-  expect(notes).toEqual(expect.arrayContaining(['NVIDIA NVRTC', 'NVIDIA nvJitLink']))
+  expect(notes).toEqual(
+    expect.arrayContaining(['NVIDIA NVRTC', 'NVIDIA nvJitLink', 'NVIDIA cuBLAS', 'NVIDIA cuBLASLt']),
+  )
 })
 
 test('doctor suggests to correct a variable that names a wrong file', () => {

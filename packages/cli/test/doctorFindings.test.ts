@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { cublas, cublasLt } from '@shoal/cublas-sys'
 import { driver, runtime } from '@shoal/cuda-sys'
 import { type LibraryReport, probe, probeAddon } from '@shoal/ffi'
 import { nccl } from '@shoal/nccl-sys'
@@ -23,7 +24,16 @@ vi.mock('../src/doctor/devices.js', () => ({ examineDevices: vi.fn() }))
 const folder = mkdtempSync(join(tmpdir(), 'shoal-findings-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-const names: readonly LibraryName[] = ['driver', 'runtime', 'nccl', 'nvshmem', 'nvrtc', 'nvjitlink']
+const names: readonly LibraryName[] = [
+  'driver',
+  'runtime',
+  'nccl',
+  'nvshmem',
+  'nvrtc',
+  'nvjitlink',
+  'cublas',
+  'cublasLt',
+]
 type Libraries = Partial<Record<LibraryName, Partial<LibraryReport>>>
 const gpu = { ordinal: 0, isSoftware: false } as DeviceReport
 const problem: Finding = { level: 'error', subject: 'devices', message: 'it is broken', remedies: [] }
@@ -59,7 +69,7 @@ const attempt = (step: string, candidate: string, outcome: string) => ({ step, c
 
 test('a complete installation has no findings', () => {
   const report = examine([])
-  expect(probe).toHaveBeenLastCalledWith([driver, runtime, nccl, nvshmem, nvrtc, nvjitlink])
+  expect(probe).toHaveBeenLastCalledWith([driver, runtime, nccl, nvshmem, nvrtc, nvjitlink, cublas, cublasLt])
   expect(report).toEqual({
     system: { sharedMemoryBytes: 2 ** 30 },
     addon: { loaded: true, engine: 'addon' },
@@ -85,8 +95,9 @@ test('no library is searched without the addon', () => {
 
 describe('findings about libraries', () => {
   const error = 'It is not here.\nTried:\n  a: no\nWays out:\n  - install it\n  - name it\n-'
-  const variables = ['CUDA', 'CUDART', 'NCCL', 'NVSHMEM', 'NVRTC', 'NVJITLINK'].map((name) => `SHOAL_${name}_LIBRARY`)
-  const levels = ['error', 'warning', 'warning', 'warning', 'note', 'note']
+  const files = ['CUDA', 'CUDART', ...names.slice(2).map((name) => name.toUpperCase())]
+  const variables = files.map((name) => `SHOAL_${name}_LIBRARY`)
+  const levels = ['error', 'warning', 'warning', 'warning', 'note', 'note', 'note', 'note']
 
   test.each(names.map((name, index) => [name, levels[index]!, variables[index]!] as const))(
     '%s missing has level %s, or is an error if required',

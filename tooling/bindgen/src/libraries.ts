@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { libraries } from '../../libraries/index.mjs'
 import { listFiles, readText, writeText } from './files.js'
 import { parseCompiler } from './parse/compilers.js'
+import { parseCublas } from './parse/cublas.js'
 import { parseDriver } from './parse/driver.js'
 import { type HeaderLocations, mainHeaders } from './parse/headers.js'
 import { parseNccl } from './parse/nccl.js'
@@ -34,6 +35,8 @@ const parsers: Readonly<Record<LibraryName, Parse>> = {
   nccl: ({ cuda, nccl }, history) => parseNccl(nccl as string, cuda as string, history),
   nvshmem: ({ cuda, nvshmem }, history) => parseNvshmem(nvshmem as string, cuda as string, history),
   nvrtc: ({ nvrtc }, history) => parseCompiler('nvrtc', nvrtc as string, history),
+  cublas: ({ cublas, cuda }, history) => parseCublas('cublas', cublas as string, cuda as string, history),
+  cublasLt: ({ cublas, cuda }, history) => parseCublas('cublasLt', cublas as string, cuda as string, history),
   nvjitlink: ({ nvjitlink }, history) => parseCompiler('nvjitlink', nvjitlink as string, history),
 }
 

@@ -21,7 +21,10 @@ export interface Options {
 }
 
 /** Products with a header option of their own. Other headers are part of the CUDA toolkit. */
-const products = libraries.filter(({ headers }) => headers.product !== 'cuda')
+const products = libraries.filter(
+  ({ headers }, index) =>
+    headers.product !== 'cuda' && libraries.findIndex((other) => other.headers.product === headers.product) === index,
+)
 
 const includeOptions = products.map(({ headers: { product, main, variables }, places }) => {
   const option = `  --${product}-include FOLDER`.padEnd(28)

@@ -32,6 +32,10 @@ interface Doctored {
   readonly unknown: readonly RegExp[]
 }
 
+const cublasVersion = [
+  [/(#define CUBLAS_VER_MINOR) 1/, '$1 2'],
+  [/(#define CUBLAS_VER_PATCH) 1/, '$1 0'],
+] as const
 const cudaVersion = [/(#define CUDA(?:RT)?_VERSION) +13000/, '$1 13010'] as const
 
 // One function, one enumerator and one struct member in addition to the real headers.
@@ -158,6 +162,39 @@ const doctored: Readonly<Record<LibraryName, Doctored>> = {
     added: 'nvJitLinkDoctored',
     enumerator: ['nvJitLinkInputType', 'NVJITLINK_INPUT_DOCTORED'],
     unknown: [/what nvJitLink 13\.5 exports: .*compared with libnvJitLink 13\.4/],
+  },
+  cublas: {
+    version: 'cublas=13.2.0',
+    since: 130200,
+    edits: {
+      'cublas_api.h': [
+        ...cublasVersion,
+        [/^(void CUBLASWINAPI cublasXerbla\()/m, 'cublasStatus_t CUBLASWINAPI cublasDoctored(int* value);\n$1'],
+        [/(CUBLAS_POINTER_MODE_DEVICE = 1)/, '$1, CUBLAS_POINTER_MODE_DOCTORED = 42'],
+      ],
+    },
+    added: 'cublasDoctored',
+    enumerator: ['cublasPointerMode_t', 'CUBLAS_POINTER_MODE_DOCTORED'],
+    unknown: [/what cuBLAS 13\.2\.0 exports: .*compared with libcublas 13\.1\.1/],
+  },
+  cublasLt: {
+    version: 'cublas=13.2.0',
+    since: 130200,
+    edits: {
+      'cublas_api.h': cublasVersion,
+      'cublasLt.h': [
+        [/^(cublasStatus_t CUBLASWINAPI cublasLtCreate\()/m, 'size_t CUBLASWINAPI cublasLtDoctored(void);\n$1'],
+        [/(CUBLASLT_EMULATION_DESC_STRATEGY = 0,)/, '$1 CUBLASLT_EMULATION_DESC_DOCTORED = 42,'],
+        [/(float wavesCount;)/, '$1 int doctored[2];'],
+      ],
+    },
+    added: 'cublasLtDoctored',
+    enumerator: ['cublasLtEmulationDescAttributes_t', 'CUBLASLT_EMULATION_DESC_DOCTORED'],
+    grown: 'cublasLtMatmulHeuristicResult_t',
+    unknown: [
+      /cublasLtMatmulHeuristicResult_t has other fields in old places; .*taken by .*cublasLtMatmulAlgoCheck/,
+      /what cuBLASLt 13\.2\.0 exports: .*compared with libcublasLt 13\.1\.1/,
+    ],
   },
 }
 

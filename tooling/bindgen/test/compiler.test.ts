@@ -80,9 +80,9 @@ function prototype(entry: FunctionSpec, type = typeOf(entry)): string {
   return `static_assert(std::is_same<${type}, ${signatureOf(entry)}>::value, "${entry.symbol}");`
 }
 
-/** C++ has overloads of these functions for kernels. A static_cast selects one, and fails if the types differ. */
+/** C++ has overloads of these functions. A static_cast selects one, and fails if the types differ. */
 function typeOf(entry: FunctionSpec): string {
-  return entry.name.startsWith('ncclTeam')
+  return /^(ncclTeam|cublas(Gemm|[GS]etEmulationStrategy))/.test(entry.name)
     ? `decltype(static_cast<${signatureOf(entry)}>(&${entry.name}))`
     : `decltype(&${entry.name})`
 }

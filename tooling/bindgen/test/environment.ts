@@ -7,6 +7,7 @@ import { libraries, libraryRecord } from '../../libraries/index.mjs'
 import { type Library, Workspace } from '../src/libraries.js'
 import { clangVersion } from '../src/parse/clang.js'
 import { compilerSources } from '../src/parse/compilers.js'
+import { cublasSources } from '../src/parse/cublas.js'
 import { driverSource } from '../src/parse/driver.js'
 import { findHeaders, headerVersion, mainHeaders, productOf } from '../src/parse/headers.js'
 import { standInHeaders } from '../src/parse/include.js'
@@ -75,6 +76,7 @@ export const prelude: Record<LibraryName, string> = {
   nccl: `${ncclSource}${earlierLayouts(readSpec('nccl'))}\n`,
   nvshmem: '#include <nvshmem_host.h>\n',
   ...compilerSources,
+  ...cublasSources,
 }
 
 function includeFlags(): string[] {

@@ -114,6 +114,22 @@ test.each<Places>([
     toolkitFolders,
     worksWithoutDevice: true,
   },
+  {
+    id: 'cublas',
+    environment: 'SHOAL_CUBLAS_LIBRARY',
+    linux: ['libcublas.so.13', 'libcublas.so.12'],
+    win32: ['cublas64_13.dll', 'cublas64_12.dll'],
+    wheelFolders: wheelsOf('cublas'),
+    toolkitFolders,
+  },
+  {
+    id: 'cublasLt',
+    environment: 'SHOAL_CUBLASLT_LIBRARY',
+    linux: ['libcublasLt.so.13', 'libcublasLt.so.12'],
+    win32: ['cublasLt64_13.dll', 'cublasLt64_12.dll'],
+    wheelFolders: wheelsOf('cublas'),
+    toolkitFolders,
+  },
 ])('$id is searched by its names in its install folders', (expected) => {
   const {
     title: _,

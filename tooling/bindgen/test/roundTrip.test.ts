@@ -32,7 +32,8 @@ interface Reader {
 }
 
 async function makeReader(spec: LibrarySpecFile, names: readonly string[], includes: string): Promise<Reader> {
-  const folders = [standInHeaders, headers.nccl, headers.nvshmem, headers.cuda].filter((each) => each !== undefined)
+  const { tried: _, ...found } = headers
+  const folders = [standInHeaders, ...new Set(Object.values(found))]
   const name = `${spec.library}-layouts-${names.length}`
   const program = await compileProgram(folder, name, emitLayoutReader(spec, names, includes), folders)
   return { names, read: (input) => execFileSync(program, { input, encoding: 'utf8', maxBuffer: 1 << 28 }) }

@@ -19,7 +19,7 @@ describe.each(libraryNames)('bound symbols of %s', (name) => {
       .filter(({ platform, reason }) => platform !== 'win32' && reason === undefined)
       .filter(({ since }) => since <= spec.exports.version)
       .flatMap((entry) => [entry.symbol, ...(entry.perThreadSymbol ? [entry.perThreadSymbol] : [])])
-    expect(bound.length).toBeGreaterThanOrEqual({ nvrtc: 24, nvjitlink: 16 }[name as string] ?? 51)
+    expect(bound.length).toBeGreaterThanOrEqual({ nvrtc: 24, nvjitlink: 16, cublasLt: 49 }[name as string] ?? 51)
     expect(bound.filter((symbol) => !symbols.has(symbol))).toEqual([])
   })
 
@@ -50,6 +50,8 @@ const releases: Readonly<Record<string, readonly number[]>> = {
     [2000, 2212, 2304, 2402, 2703, 21104, 21304, 21403, 21701, 21801, 21903, 22203, 22304, 22403, 22501, 22703],
     [22803, 22807, 22809, 22902, 22907, 23003, 23005, 23007],
   ].flat(),
+  cublas: [120000, 120400, 120500, 120900, 130100],
+  cublasLt: [120000, 130000],
   nvshmem: [21100, 30006, 30205, 30309, 30405],
 }
 

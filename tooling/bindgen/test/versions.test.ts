@@ -22,6 +22,8 @@ const earlier: Record<string, number[]> = {
   nvshmem: [30006, 30205],
   nvrtc: [7050, 11010, 12060],
   nvjitlink: [12000, 12030],
+  cublas: [120001, 120600],
+  cublasLt: [120001],
 }
 const later: Record<string, number> = {
   driver: 14000,
@@ -30,6 +32,8 @@ const later: Record<string, number> = {
   nvshmem: 30501,
   nvrtc: 14000,
   nvjitlink: 14000,
+  cublas: 140000,
+  cublasLt: 140000,
 }
 
 interface Case {

@@ -29,20 +29,22 @@ function programsOf(page: string): Program[] {
   }))
 }
 
-// These programs are meant for the software device, which has none of the compilers. A library that the environment
-// names would be loaded instead.
+// These programs are meant for the software device, which has neither compilers nor cuBLAS. A library that the
+// environment names would be loaded instead.
 const withoutLibraries = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^SHOAL_(CUDA|CUDART|NCCL|NVSHMEM)_LIBRARY$/.test(name)),
 )
 
-/** Returns why a program that compiles or links at run time cannot run here, or undefined. */
-function missingCompiler(source: string): string | undefined {
-  const wanted = { nvrtc: /@shoal\/(nvrtc|driver\/compile)/, nvjitlink: /@shoal\/nvjitlink/ }
+/** Returns why a program cannot run here that uses a library without a counterpart in the software device. */
+function missingLibrary(source: string): string | undefined {
+  const wanted = { nvrtc: /@shoal\/(nvrtc|driver\/compile)/, nvjitlink: /@shoal\/nvjitlink/, cublas: /@shoal\/cublas/ }
   for (const [name, pattern] of Object.entries(wanted)) {
     if (!pattern.test(source)) continue
     const file = join(root, `packages/${name}-sys/dist/index.js`)
     const look = `const { ${name} } = await import(${JSON.stringify(file)}); ${name}.load()`
-    const { status } = spawnSync(process.execPath, ['--input-type=module', '-e', look], { env: withoutLibraries })
+    const { status } = spawnSync(process.execPath, ['--input-type=module', '-e', look], {
+      env: { ...withoutLibraries, SHOAL_DEVICE: 'sim' },
+    })
     if (status !== 0) return `no ${name} on this machine: set SHOAL_${name.toUpperCase()}_LIBRARY`
   }
   return undefined
@@ -90,7 +92,7 @@ describe('programs in the documentation', () => {
   it.for(runnable)(
     'run $name on the software device, and print the values in their comments',
     ({ index, source }, { skip }) => {
-      const missing = missingCompiler(source)
+      const missing = missingLibrary(source)
       if (missing !== undefined) return skip(missing)
       const program = join(folder, `program${index}.mjs`)
       const runner = /from 'vitest'/.test(source) ? [vitest, 'run', '--root', folder] : []

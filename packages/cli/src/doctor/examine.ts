@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type LibraryReport, probe, probeAddon } from '@shoal/ffi'
 import { examineDevices } from './devices.js'
-import { compilers, type LibraryName, librariesByName, variables } from './libraries.gen.js'
+import { type LibraryName, librariesByName, optional, variables } from './libraries.gen.js'
 import type { DoctorReport, Finding, SystemReport } from './report.js'
 import { examineSystem } from './system.js'
 
@@ -58,7 +58,7 @@ export function examine(required: readonly LibraryName[]): DoctorReport {
 
 function libraryFindings(name: LibraryName, report: LibraryReport, required: readonly LibraryName[]): Finding[] {
   const isRequired = name === 'driver' || required.includes(name)
-  const level = isRequired ? 'error' : compilers.has(name) ? 'note' : 'warning'
+  const level = isRequired ? 'error' : optional.has(name) ? 'note' : 'warning'
   if (report.found) {
     if (report.error === undefined) return []
     return [{ level, subject: report.title, message: `reading its version failed: ${report.error}`, remedies: [] }]

@@ -133,6 +133,7 @@ export function areaOf(library: Library, entry: FunctionSpec): string {
 
 const subjects: readonly [RegExp, string][] = [
   [/_v1$/, 'earlier'],
+  [/^cublasLt\w*(Tile|Shape|Stages)/, 'shapes'],
   [/^nccl\w+_v\d{5}$/, 'earlierLayouts'],
   [/^nccl(Dev|Team|Gin|Lsa|LLA2A|Multimem|Resource|CommProperties|NetDevice)/, 'deviceApi'],
   [/^CU(GL|egl|output_mode)|^cuda(GL|Egl)/, 'graphicsInterfaces'],

@@ -7,7 +7,7 @@ export function emitDoctor(): [path: string, text: string] {
   for (const { id, module } of libraries) file.use(module.split('/').slice(0, 2).join('/'), id)
   const objects = libraries.map(({ id }) => id)
   const variables = libraries.map(({ id, places }) => `  ${id}: '${places.environment}',`)
-  const compilers = libraries.filter(({ places }) => places.worksWithoutDevice).map(({ id }) => `'${id}'`)
+  const optional = libraries.filter(({ places }) => places.sim === undefined).map(({ id }) => `'${id}'`)
   file.add(
     '/** The libraries that can be required, by the name a user gives them. */',
     `export const librariesByName = { ${objects.join(', ')} } as const`,
@@ -18,8 +18,8 @@ export function emitDoctor(): [path: string, text: string] {
     ...variables,
     '}',
     '',
-    '/** Libraries that only programs with sources need. */',
-    `export const compilers: ReadonlySet<LibraryName> = new Set<LibraryName>([${compilers.join(', ')}])`,
+    '/** Libraries that only some programs need. The software device has none of them. */',
+    `export const optional: ReadonlySet<LibraryName> = new Set<LibraryName>([${optional.join(', ')}])`,
   )
   return [file.path, file.render()]
 }

@@ -35,6 +35,7 @@ function emitWholeLibrary(record: LibraryRecord): SourceFile {
   const options = [
     ...(version.without === undefined ? [] : [`without: ${version.without}`]),
     ...(version.returnsNothing ? ['returnsNothing: true'] : []),
+    ...(version.byPart ? ['byPart: true'] : []),
   ]
   const last = options.length === 0 ? '' : `, { ${options.join(', ')} }`
   const note = places.note === undefined ? [] : [places.note]

@@ -1,5 +1,6 @@
 import type { History } from '../spec/history.js'
 import type { ParameterSpec } from '../spec/types.js'
+import { cublasArrays, cublasSizes } from './cublas.js'
 
 /** Names of parameters that count the elements of other parameters. */
 const countName =
@@ -43,6 +44,7 @@ export function isArray(
   parameter: ParameterSpec,
   history: History,
 ): boolean {
+  if (functionName.startsWith('cublas')) return cublasArrays.test(parameter.name)
   const known = settled[`${functionName.replace(/_v\d+$/, '')}.${parameter.name}`]
   if (known !== undefined) return known
   if (!parameters.some((other) => other !== parameter && countName.test(other.name))) return false
@@ -69,4 +71,5 @@ export const fixedSizes: Readonly<Record<string, number>> = {
   'cuTexRefSetBorderColor.pBorderColor': 16,
   // NVSHMEM_MAX_NAME_LEN
   'nvshmem_info_get_name.name': 256,
+  ...cublasSizes,
 }

@@ -185,7 +185,8 @@ export class Declarations {
   }
 
   #isFunction(type: CType): boolean {
-    if (type.kind === 'function') return true
+    // The typedef of a pointer to a function is no function.
+    if (type.kind === 'function') return !type.text.includes('(*')
     if (type.kind !== 'name' || builtins[type.name] || fixed[type.name]) return false
     const next = this.typedefs.get(type.name)
     return next !== undefined && this.#isFunction(parseType(next))

@@ -1,3 +1,4 @@
+import { cublasDirection } from '../facts/cublas.js'
 import type { Direction, Lowered } from '../spec/types.js'
 import { parseType } from './ctypes.js'
 import type { Declarations } from './declarations.js'
@@ -61,6 +62,7 @@ export function directionOf(
   if (lowered.kind !== 'pointer') return 'in'
   const { target } = declarations.resolve(parseType(ctype))
   if (target.kind !== 'pointer' || target.to.const || inputs.test(name)) return 'in'
+  if (functionName.startsWith('cublas')) return cublasDirection(functionName, name)
   const known = settled[`${functionName}.${name}`] ?? ofEglStream(functionName, name)
   if (known !== undefined) return known
   if (/Set/.test(functionName) && !/Get|Reset/.test(functionName)) return 'in'

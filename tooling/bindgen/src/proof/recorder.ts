@@ -21,8 +21,10 @@ export const logLayout = {
 
 /** The function that returns the library's version, which a package calls by itself. */
 function versionAction(id: string, version: number): Record<string, string> {
-  const { format, function: name, parts, returnsNothing } = libraryRecord(id).version
+  const { format, function: name, parts, returnsNothing, byPart } = libraryRecord(id).version
   const values = parts === 1 ? [version] : versionParts(format, version)
+  const part = `const int parts[] = { ${values.join(', ')} }; if (a1 && (unsigned)a0 < 3) *(int*)a1 = parts[a0]; return 0;`
+  if (byPart) return { [name]: part }
   const stores = values.map((value, index) => `if (a${index}) *(int*)a${index} = ${value};`)
   return { [name]: `${stores.join(' ')} return${returnsNothing ? '' : ' 0'};` }
 }
