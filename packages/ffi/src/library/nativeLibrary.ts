@@ -46,9 +46,9 @@ const defined = new Map<string, NativeLibrary>()
  * Defines a library; it is opened when its first symbol is needed. Returns one object per id.
  *
  * @example
- * const nvml = defineLibrary({
- *   id: 'nvml', title: 'NVML', environment: 'NVML_LIBRARY', linux: ['libnvidia-ml.so.1'],
- *   hint: 'install the NVIDIA driver',
+ * const cufile = defineLibrary({
+ *   id: 'cufile', title: 'cuFile', environment: 'CUFILE_LIBRARY', linux: ['libcufile.so.0'],
+ *   hint: 'install the CUDA toolkit',
  * })
  */
 export function defineLibrary(spec: LibrarySpec): NativeLibrary {
@@ -101,7 +101,6 @@ export class NativeLibrary extends PublicObject {
   #loadFailure: ShoalError | undefined
   #failedChoice: string | undefined
   #version: number | undefined
-  #versionRead = false
 
   /** Use {@link defineLibrary}. */
   constructor(spec: LibrarySpec) {
@@ -179,11 +178,9 @@ export class NativeLibrary extends PublicObject {
 
   /** Version in the library's own encoding; `undefined` if the library does not report it. */
   get version(): number | undefined {
-    if (!this.#versionRead) {
-      this.load()
-      this.#version = this.#spec.versionOf?.(this)
-      this.#versionRead = true
-    }
+    this.load()
+    // Some libraries only know their version after their initialization, so an unknown one is asked for again.
+    this.#version ??= this.#spec.versionOf?.(this)
     return this.#version
   }
 
@@ -317,7 +314,7 @@ export class NativeLibrary extends PublicObject {
     return inspectLine('NativeLibrary', {
       id: this.id,
       path: this.#loaded?.path,
-      version: this.#versionRead ? this.versionText : undefined,
+      version: this.#version === undefined ? undefined : this.versionText,
     })
   }
 }
