@@ -3,12 +3,13 @@ import { cublas, cublasLt } from './cublas.mjs'
 import { driver } from './driver.mjs'
 import { nccl } from './nccl.mjs'
 import { nvjitlink } from './nvjitlink.mjs'
+import { nvml } from './nvml.mjs'
 import { nvrtc } from './nvrtc.mjs'
 import { nvshmem } from './nvshmem.mjs'
 import { runtime } from './runtime.mjs'
 
 /** All libraries, in the order of pages and reports. */
-export const libraries = [driver, runtime, nccl, nvshmem, nvrtc, nvjitlink, cublas, cublasLt]
+export const libraries = [driver, runtime, nccl, nvshmem, nvrtc, nvjitlink, cublas, cublasLt, nvml]
 
 /** Raw packages without `@shoal/`, each once. */
 export const rawPackages = [...new Set(libraries.map(({ module }) => module.split('/')[1]))]

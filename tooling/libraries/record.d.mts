@@ -3,7 +3,7 @@
  */
 
 /** Name of a library in specs, options and reports. */
-export type LibraryName = DeviceLibraryName | CompilerName | MathLibraryName
+export type LibraryName = DeviceLibraryName | CompilerName | MathLibraryName | HardwareLibraryName
 
 /** Libraries that work on devices. The software device has a twin of each. */
 export type DeviceLibraryName = 'driver' | 'runtime' | 'nccl' | 'nvshmem'
@@ -14,8 +14,11 @@ export type CompilerName = 'nvrtc' | 'nvjitlink'
 /** Libraries that compute on devices. The software device has none of them. */
 export type MathLibraryName = 'cublas' | 'cublasLt'
 
+/** Libraries that need NVIDIA's driver. The software device has no twin. */
+export type HardwareLibraryName = 'nvml'
+
 /** Headers that are distributed together: the driver and the runtime share theirs. */
-export type Product = 'cuda' | 'nccl' | 'nvshmem' | 'cublas' | CompilerName
+export type Product = 'cuda' | 'nccl' | 'nvshmem' | 'cublas' | CompilerName | HardwareLibraryName
 
 /** How a library counts versions: CUDA 12080 is 12.8, NCCL 23007 is 2.30.7, NVSHMEM 30405 is 3.4.5. */
 export type VersionFormat = 'cuda' | 'nccl' | 'nvshmem'

@@ -43,6 +43,8 @@ const uses = {
     return nvrtc.has('nvrtcVersion') || nvrtc.trace.length > 0`,
   '@shoal/nvjitlink-sys': `const { nvjitlink } = await import('@shoal/nvjitlink-sys')
     return nvjitlink.has('nvJitLinkCreate') || nvjitlink.trace.length > 0`,
+  '@shoal/nvml-sys': `const { nvmlInit } = await import('@shoal/nvml-sys')
+    try { return nvmlInit() < 0 } catch (error) { return error.name === 'LibraryNotFoundError' }`,
   '@shoal/nvrtc': `const { Program } = await import('@shoal/nvrtc')
     const outcome = await new Program('extern "C" __global__ void k() {}').compile({ cache: false }).catch((error) => error)
     return outcome.name === 'LibraryNotFoundError' || outcome.ptx.includes('k')`,

@@ -39,6 +39,7 @@ const nothing = {
   SHOAL_NVJITLINK_LIBRARY: nowhere,
   SHOAL_CUBLAS_LIBRARY: nowhere,
   SHOAL_CUBLASLT_LIBRARY: nowhere,
+  SHOAL_NVML_LIBRARY: nowhere,
 }
 
 test('doctor with the software device lists libraries, devices and links', () => {
@@ -78,7 +79,7 @@ test('doctor without any library reports the missing driver with a remedy', () =
   // A missing library that only some programs need is not a fault of the machine.
   const notes = findings.filter(({ level }) => level === 'note').map(({ subject }) => subject)
   expect(notes).toEqual(
-    expect.arrayContaining(['NVIDIA NVRTC', 'NVIDIA nvJitLink', 'NVIDIA cuBLAS', 'NVIDIA cuBLASLt']),
+    expect.arrayContaining(['NVIDIA NVRTC', 'NVIDIA nvJitLink', 'NVIDIA cuBLAS', 'NVIDIA cuBLASLt', 'NVIDIA NVML']),
   )
 })
 

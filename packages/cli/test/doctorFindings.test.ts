@@ -6,6 +6,7 @@ import { driver, runtime } from '@shoal/cuda-sys'
 import { type LibraryReport, probe, probeAddon } from '@shoal/ffi'
 import { nccl } from '@shoal/nccl-sys'
 import { nvjitlink } from '@shoal/nvjitlink-sys'
+import { nvml } from '@shoal/nvml-sys'
 import { nvrtc } from '@shoal/nvrtc-sys'
 import { nvshmem } from '@shoal/nvshmem-sys'
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -33,6 +34,7 @@ const names: readonly LibraryName[] = [
   'nvjitlink',
   'cublas',
   'cublasLt',
+  'nvml',
 ]
 type Libraries = Partial<Record<LibraryName, Partial<LibraryReport>>>
 const gpu = { ordinal: 0, isSoftware: false } as DeviceReport
@@ -69,7 +71,7 @@ const attempt = (step: string, candidate: string, outcome: string) => ({ step, c
 
 test('a complete installation has no findings', () => {
   const report = examine([])
-  expect(probe).toHaveBeenLastCalledWith([driver, runtime, nccl, nvshmem, nvrtc, nvjitlink, cublas, cublasLt])
+  expect(probe).toHaveBeenLastCalledWith([driver, runtime, nccl, nvshmem, nvrtc, nvjitlink, cublas, cublasLt, nvml])
   expect(report).toEqual({
     system: { sharedMemoryBytes: 2 ** 30 },
     addon: { loaded: true, engine: 'addon' },
@@ -97,7 +99,7 @@ describe('findings about libraries', () => {
   const error = 'It is not here.\nTried:\n  a: no\nWays out:\n  - install it\n  - name it\n-'
   const files = ['CUDA', 'CUDART', ...names.slice(2).map((name) => name.toUpperCase())]
   const variables = files.map((name) => `SHOAL_${name}_LIBRARY`)
-  const levels = ['error', 'warning', 'warning', 'warning', 'note', 'note', 'note', 'note']
+  const levels = ['error', 'warning', 'warning', 'warning', 'note', 'note', 'note', 'note', 'note']
 
   test.each(names.map((name, index) => [name, levels[index]!, variables[index]!] as const))(
     '%s missing has level %s, or is an error if required',

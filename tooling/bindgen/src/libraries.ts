@@ -8,6 +8,7 @@ import { parseCublas } from './parse/cublas.js'
 import { parseDriver } from './parse/driver.js'
 import { type HeaderLocations, mainHeaders } from './parse/headers.js'
 import { parseNccl } from './parse/nccl.js'
+import { parseNvml } from './parse/nvml.js'
 import { parseNvshmem } from './parse/nvshmem.js'
 import { parseRuntime } from './parse/runtime.js'
 import { History } from './spec/history.js'
@@ -38,6 +39,7 @@ const parsers: Readonly<Record<LibraryName, Parse>> = {
   cublas: ({ cublas, cuda }, history) => parseCublas('cublas', cublas as string, cuda as string, history),
   cublasLt: ({ cublas, cuda }, history) => parseCublas('cublasLt', cublas as string, cuda as string, history),
   nvjitlink: ({ nvjitlink }, history) => parseCompiler('nvjitlink', nvjitlink as string, history),
+  nvml: ({ nvml }, history) => parseNvml(nvml as string, history),
 }
 
 /**

@@ -196,6 +196,20 @@ const doctored: Readonly<Record<LibraryName, Doctored>> = {
       /what cuBLASLt 13\.2\.0 exports: .*compared with libcublasLt 13\.1\.1/,
     ],
   },
+  nvml: {
+    version: 'nvml=13.4',
+    since: 13040,
+    edits: {
+      'nvml.h': [
+        [/(NVML VERSION: 13)\.3/, '$1.4'],
+        [/^(nvmlReturn_t DECLDIR nvmlShutdown\(.*)$/m, '$1\nnvmlReturn_t DECLDIR nvmlDoctored(int *value);'],
+        [/(NVML_ERROR_UNINITIALIZED = 1,)/, '$1 NVML_ERROR_DOCTORED = 4242,'],
+      ],
+    },
+    added: 'nvmlDoctored',
+    enumerator: ['nvmlReturn_t', 'NVML_ERROR_DOCTORED'],
+    unknown: [/what NVML 13\.4 exports: .*compared with libnvidia-ml of driver 555\.58/],
+  },
 }
 
 /** A copy of the real headers with some edits. Unedited files are links, or copies next to edited files. */
@@ -266,8 +280,10 @@ describe.for(Object.entries(doctored) as [LibraryName, Doctored][])('later heade
 
     // Sources, page and spec agree, and earlier decisions stay.
     expect(compareFolder(library.generatedFolder, emitLibrary(after))).toEqual([])
+    const newer = after.functions.filter(({ since }) => since > after.exports.version).map((entry) => entry.name)
+    expect(newer).toContain(later.added)
     expect(readFileSync(copy.coverageFile, 'utf8')).toContain(
-      `| newer than ${after.exports.title} | 1 | \`${later.added}\``,
+      `| newer than ${after.exports.title} | ${newer.length} | ${newer.map((each) => `\`${each}\``).join(', ')}`,
     )
     const include = product === 'cuda' ? ['--cuda-home', join(folder, '..')] : [`--${product}-include`, folder]
     const again = bindgen('--check', '--only', name, '--root', place, ...include)

@@ -6,6 +6,7 @@ import {
   headerText,
   libraryNames,
   noMatchingHeaders,
+  nvmlEveryAbiPrelude,
   prelude,
   readSpec,
   runCxx,
@@ -176,6 +177,13 @@ test('g++ detects a wrong prototype of a function with C++ overloads', ({ skip }
   const entry = readSpec('nccl').functions.find(({ name }) => name === 'ncclTeamRankToWorld') as FunctionSpec
   const broken = { ...entry, parameters: entry.parameters.slice(1) }
   expect(() => checks(prelude.nccl, [prototype(broken)])).toThrow(/ncclTeamRankToWorld/)
+})
+
+test('every ABI of NVML has the prototype of the spec for its symbol', ({ skip }) => {
+  const reason = noMatchingHeaders('nvml')
+  if (reason !== undefined) return skip(reason)
+  const lines = readSpec('nvml').functions.map((entry) => prototype(entry, `decltype(&${entry.symbol})`))
+  expect(checks(nvmlEveryAbiPrelude, lines)).toBe('same\n')
 })
 
 describe('ABIs of the driver checked by g++', () => {

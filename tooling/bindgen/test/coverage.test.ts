@@ -30,6 +30,7 @@ function declaredFunctions(name: LibraryName): Set<string> {
     cublas: blas,
     cublasLt: blas,
     nvjitlink: /^(?:static inline|extern) nvJitLinkResult\s+(nvJitLink[A-Z]\w*)\s*\(/gm,
+    nvml: /\bDECLDIR\s+(?:char\s*\*\s*)?(nvml[A-Z]\w*)\s*\(/g,
   }[name]
   const declared = new Set<string>()
   for (const file of readSpec(name).headers) {
@@ -117,7 +118,7 @@ test('the driver spec has exactly the ABIs with function types in the headers', 
   expect([...new Set(bound)].sort()).toEqual([...new Set(types)].sort())
 })
 
-test.each(['driver', 'runtime', 'nvrtc', 'nvjitlink', 'cublas', 'cublasLt'] as const)(
+test.each(['driver', 'runtime', 'nvrtc', 'nvjitlink', 'cublas', 'cublasLt', 'nvml'] as const)(
   '%s: every function has the header that declares it',
   (name) => {
     const { functions, headers } = readSpec(name)
@@ -153,6 +154,35 @@ test('nccl: inline functions of the headers are not bound, with a reason', ({ sk
   for (const { symbol, reason: why, exported: isExported } of unbound) {
     expect([why.length > 10, isExported], symbol).toEqual([true, symbol === 'pnccl{name}'])
     expect(functions.map(({ name }) => name)).not.toContain(symbol)
+  }
+})
+
+test('nvml: each ABI is exported once, the newest under the plain name and earlier ones under their numbers', () => {
+  const { functions } = readSpec('nvml')
+  const byName = new Map(functions.map((entry) => [entry.name, entry]))
+  const symbolOf = (name: string) => byName.get(name)?.symbol
+  expect(new Set(functions.map(({ symbol }) => symbol)).size).toBe(functions.length)
+  expect([symbolOf('nvmlInit'), symbolOf('nvmlInit_v1')]).toEqual(['nvmlInit_v2', 'nvmlInit'])
+  // C distinguishes these two.
+  expect(symbolOf('nvmlDeviceGetMemoryInfo')).toBe('nvmlDeviceGetMemoryInfo')
+  expect(symbolOf('nvmlDeviceGetMemoryInfo_v2')).toBe('nvmlDeviceGetMemoryInfo_v2')
+  const earlier = functions.filter(({ supersededBy }) => supersededBy !== undefined)
+  expect(earlier.length).toBeGreaterThan(20)
+  for (const { name, symbol, since, supersededBy = '' } of earlier) {
+    expect(name).toBe(symbol === supersededBy ? `${symbol}_v1` : symbol)
+    expect(byName.get(supersededBy)?.since, name).toBeGreaterThanOrEqual(since)
+    expect(byName.get(supersededBy)?.supersededBy, name).toBeUndefined()
+  }
+})
+
+test('nvml: the version constant of a struct is its size and its version', () => {
+  const { constants, structs } = readSpec('nvml')
+  const sizes = new Map(structs.flatMap(({ name, aliases, size }) => [name, ...aliases].map((each) => [each, size])))
+  const versions = constants.filter(({ name }) => /^nvml\w+_v\d+$/.test(name))
+  expect(versions.length).toBeGreaterThan(50)
+  for (const { name, value } of versions) {
+    const version = Number(/\d+$/.exec(name)?.[0])
+    expect(Number(value), name).toBe((sizes.get(`${name}_t`) as number) + version * 2 ** 24)
   }
 })
 

@@ -13,6 +13,7 @@ import { findHeaders, headerVersion, mainHeaders, productOf } from '../src/parse
 import { standInHeaders } from '../src/parse/include.js'
 import { ncclSource } from '../src/parse/nccl.js'
 import { earlierLayouts } from '../src/parse/ncclStructs.js'
+import { nvmlSource } from '../src/parse/nvml.js'
 import { runtimeSource } from '../src/parse/runtime.js'
 import { type LibraryName, type LibrarySpecFile, libraryNames } from '../src/spec/types.js'
 
@@ -75,6 +76,7 @@ export const prelude: Record<LibraryName, string> = {
   runtime: runtimeSource,
   nccl: `${ncclSource}${earlierLayouts(readSpec('nccl'))}\n`,
   nvshmem: '#include <nvshmem_host.h>\n',
+  nvml: '#include <nvml.h>\n',
   ...compilerSources,
   ...cublasSources,
 }
@@ -95,6 +97,9 @@ export function preprocessCxx(source: string): string {
 
 /** The driver's includes for a program that sees the ABIs of all versions, each under its symbol. */
 export const everyAbiPrelude = `#define __CUDA_API_VERSION_INTERNAL\n${driverSource}`
+
+/** The same for other libraries with several ABIs. */
+export const nvmlEveryAbiPrelude = nvmlSource
 
 const scratch = scratchFolder()
 

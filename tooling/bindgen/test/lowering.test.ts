@@ -116,7 +116,9 @@ function allDisagreements(spec: LibrarySpecFile): string[] {
   const current = spec.functions.filter(({ supersededBy }) => supersededBy === undefined)
   return [
     ...disagreements(usesOf(current), prelude[spec.library]),
-    ...(earlier.length > 0 ? disagreements(usesOf(earlier), everyAbiPrelude) : []),
+    ...(earlier.length > 0
+      ? disagreements(usesOf(earlier), spec.library === 'driver' ? everyAbiPrelude : prelude[spec.library])
+      : []),
   ]
 }
 

@@ -130,6 +130,13 @@ test.each<Places>([
     wheelFolders: wheelsOf('cublas'),
     toolkitFolders,
   },
+  {
+    id: 'nvml',
+    environment: 'SHOAL_NVML_LIBRARY',
+    linux: ['libnvidia-ml.so.1'],
+    win32: ['nvml.dll'],
+    systemFolders: [...system, '/usr/lib/wsl/lib'],
+  },
 ])('$id is searched by its names in its install folders', (expected) => {
   const {
     title: _,

@@ -46,6 +46,7 @@ const releases: Readonly<Record<string, readonly number[]>> = {
   runtime: cuda,
   nvrtc: cuda,
   nvjitlink: cuda,
+  nvml: cuda,
   nccl: [
     [2000, 2212, 2304, 2402, 2703, 21104, 21304, 21403, 21701, 21801, 21903, 22203, 22304, 22403, 22501, 22703],
     [22803, 22807, 22809, 22902, 22907, 23003, 23005, 23007],
@@ -96,10 +97,10 @@ function unexplained(spec: LibrarySpecFile, symbols: Iterable<string>): string[]
   return [...symbols].filter((symbol) => !known.has(symbol))
 }
 
-describe.each(['driver', 'runtime', 'nvrtc', 'nvjitlink'] as const)('exported symbols of %s', (name) => {
+describe.each(['driver', 'runtime', 'nvrtc', 'nvjitlink', 'nvml'] as const)('exported symbols of %s', (name) => {
   const spec = readSpec(name)
   const symbols = readExported(name)
-  const isCompiler = name === 'nvrtc' || name === 'nvjitlink'
+  const hasGates = name === 'driver' || name === 'runtime'
 
   test('are bound, or excluded in the spec with a reason', () => {
     expect(unexplained(spec, symbols)).toEqual([])
@@ -107,14 +108,14 @@ describe.each(['driver', 'runtime', 'nvrtc', 'nvjitlink'] as const)('exported sy
 
   test('lack functions marked as missing or as of another platform', () => {
     const gated = spec.functions.filter(({ platform, reason }) => platform === 'win32' || reason !== undefined)
-    // The compiler libraries have the same functions on all platforms.
-    expect(gated.length > 0).toBe(!isCompiler)
+    // The other libraries have the same functions on all platforms.
+    expect(gated.length > 0).toBe(hasGates)
     expect(gated.filter(({ symbol }) => symbols.has(symbol)).map((entry) => entry.symbol)).toEqual([])
   })
 
   test('are compared so that missing and stale reasons are detected', () => {
     const bound = spec.functions.filter(
-      ({ name: exported }) => !/^(cu(da)?MemcpyPeer|nvrtcGetPTX|nvJitLinkComplete)$/.test(exported),
+      ({ name: exported }) => !/^(cu(da)?MemcpyPeer|nvrtcGetPTX|nvJitLinkComplete|nvmlDeviceGetName)$/.test(exported),
     )
     const without = { ...spec, functions: bound, unbound: (spec.unbound ?? []).map((row) => ({ ...row, reason: '' })) }
     const expected = (spec.unbound ?? []).filter(({ exported }) => exported).map(({ symbol }) => symbol)
@@ -123,6 +124,7 @@ describe.each(['driver', 'runtime', 'nvrtc', 'nvjitlink'] as const)('exported sy
       runtime: ['cudaMemcpyPeer'],
       nvrtc: ['nvrtcGetPTX'],
       nvjitlink: ['nvJitLinkComplete'],
+      nvml: ['nvmlDeviceGetName'],
     }[name]
     expect(unexplained(without, symbols).sort()).toEqual([...expected, ...peer].sort())
     for (const { symbol, exported } of spec.unbound ?? []) expect(symbols.has(symbol), symbol).toBe(exported)

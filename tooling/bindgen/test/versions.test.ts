@@ -24,6 +24,7 @@ const earlier: Record<string, number[]> = {
   nvjitlink: [12000, 12030],
   cublas: [120001, 120600],
   cublasLt: [120001],
+  nvml: [11080, 12040, 13000],
 }
 const later: Record<string, number> = {
   driver: 14000,
@@ -34,6 +35,7 @@ const later: Record<string, number> = {
   nvjitlink: 14000,
   cublas: 140000,
   cublasLt: 140000,
+  nvml: 14000,
 }
 
 interface Case {

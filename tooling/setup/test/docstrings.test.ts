@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 const packages = fileURLToPath(new URL('../../../packages/', import.meta.url))
 /** Entries that only other packages of this repository import. */
 const ownUse =
-  /^@shoal\/(?:cuda-sys|cublas-sys|nccl-sys|nvshmem-sys|cli)\b|^@shoal\/ffi\/(?:calls|internal)$|^@shoal\/driver\/(?:shared|basics)$/
+  /^@shoal\/(?:cuda-sys|cublas-sys|nccl-sys|nvshmem-sys|nvml-sys|cli)\b|^@shoal\/ffi\/(?:calls|internal)$|^@shoal\/driver\/(?:shared|basics)$/
 
 /** The declarations behind each entry that programs import. */
 const entries = readdirSync(packages)

@@ -1,10 +1,10 @@
 // Writes the C++ side: a program that makes the calls of the list. It is compiled against the real headers.
 
-import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
+import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import type { Spec } from './spec.js'
 import type { Argument, Group, Out, Step, Value } from './steps.js'
 
-const headers: Record<DeviceLibraryName, string> = {
+const headers: Partial<Record<LibraryName, string>> = {
   driver: 'cuda.h',
   runtime: 'cuda_runtime_api.h',
   nccl: 'nccl.h',

@@ -1,6 +1,6 @@
 // What both jobs print and record, and when they fail.
 
-import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
+import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import { type Counts, type Finding, noCounts, type Outcome } from './compare.js'
 import type { Resolution } from './resolve.js'
 import type { Subject, Subjects } from './subjects.js'
@@ -38,7 +38,7 @@ function notFoundLines({ subjects }: ReportContext): string[] {
 
 /** A library file, examined in one stream mode. */
 interface Looked {
-  readonly library: DeviceLibraryName
+  readonly library: LibraryName
   readonly version: string | null
   readonly mode: StreamMode
 }

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { type DeviceLibraryName, deviceLibraryNames } from '@shoal/bindgen/dist/spec/types.js'
+import { deviceLibraryNames, hostLibraryNames, type LibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import { cornersOf } from './askCorners.js'
 import { resolveReport, sweepReport } from './report.js'
 import type { Resolution } from './resolve.js'
@@ -23,7 +23,7 @@ const usage = `node run.js resolve|sweep|corners [--json FILE] [--spec FOLDER] [
   --include FOLDER      headers of the software device for corners (default: those of the repository)
   --spec FOLDER         the spec (default: that of the repository)
   --kernels FOLDER      compiled test kernels (default: SHOAL_KERNELS)
-  --libraries ID,…      of ${deviceLibraryNames.join(', ')} (default: all)
+  --libraries ID,…      of ${hostLibraryNames.join(', ')} (default: all)
   --groups TEXT,…       only groups of the sweep whose name contains one of these
   --work FOLDER         where programs and answers are kept (default: a folder that goes afterwards)
 With SHOAL_EXPECT_GPU=1 it fails where there is no GPU, where a library is not found, and where a question cannot be asked.`
@@ -50,13 +50,15 @@ async function main(): Promise<number> {
   }
   const specFolder = values.spec ?? fileURLToPath(new URL('../../bindgen/spec', import.meta.url))
   const specs = readSpecs(specFolder)
-  const wanted = values.libraries?.split(',') ?? [...specs.keys()]
-  const unknown = wanted.filter((id) => !specs.has(id as DeviceLibraryName))
+  // The sweep has no questions for libraries without a software twin.
+  const answering: readonly LibraryName[] = job === 'resolve' ? hostLibraryNames : deviceLibraryNames
+  const wanted = values.libraries?.split(',') ?? answering.filter((id) => specs.has(id))
+  const unknown = wanted.filter((id) => !specs.has(id as LibraryName))
   if (unknown.length > 0) throw new Error(`no spec of ${unknown.join(', ')} in ${specFolder}`)
   const work = values.work ?? mkdtempSync(join(tmpdir(), 'shoal-sweep-'))
   mkdirSync(work, { recursive: true })
   try {
-    const subjects = await findSubjects(wanted as DeviceLibraryName[], work)
+    const subjects = await findSubjects(wanted as LibraryName[], work)
     const expectGpu = process.env['SHOAL_EXPECT_GPU'] === '1'
     const software = process.env['SHOAL_DEVICE'] === 'sim'
     const context = { subjects, expectGpu, software }

@@ -1,7 +1,7 @@
 // The TypeScript side: makes the calls of one group through the raw packages, in a separate process.
 import { join } from 'node:path'
 import { sysPackages } from '@shoal/bindgen/dist/proof/packages.js'
-import { type DeviceLibraryName, scalarBytes } from '@shoal/bindgen/dist/spec/types.js'
+import { type LibraryName, scalarBytes } from '@shoal/bindgen/dist/spec/types.js'
 import { addressOf, type NativeLibrary, readCString, readMemory, type StructCodec } from '@shoal/ffi'
 import { LibraryNotFoundError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import type { Answer, Output } from './answers.js'
@@ -24,7 +24,7 @@ const sizes: Readonly<Record<string, number>> = {
 type Exports = Readonly<Record<string, unknown>>
 
 /** Imports the raw package of a library, and the library object. */
-export async function importLibrary(id: DeviceLibraryName): Promise<{ exports: Exports; library: NativeLibrary }> {
+export async function importLibrary(id: LibraryName): Promise<{ exports: Exports; library: NativeLibrary }> {
   const exports = (await import(sysPackages[id].specifier)) as Exports
   return { exports, library: exports[id] as NativeLibrary }
 }

@@ -2,26 +2,26 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
-  type DeviceLibraryName,
-  type DeviceSpecFile,
-  deviceLibraryNames,
   type EnumSpec,
   type FunctionSpec,
+  hostLibraryNames,
   type IntegerKind,
+  type LibraryName,
+  type LibrarySpecFile,
   type StructSpec,
 } from '@shoal/bindgen/dist/spec/types.js'
 
 /** One library's spec, with lookup by name. */
 export class Spec {
-  readonly library: DeviceLibraryName
+  readonly library: LibraryName
   readonly headerVersion: number
   readonly functions: ReadonlyMap<string, FunctionSpec>
-  readonly #file: DeviceSpecFile
+  readonly #file: LibrarySpecFile
   readonly #enums: ReadonlyMap<string, EnumSpec>
   readonly #owners: ReadonlyMap<string, string>
   readonly #structs: ReadonlyMap<string, StructSpec>
 
-  constructor(library: DeviceLibraryName, file: DeviceSpecFile) {
+  constructor(library: LibraryName, file: LibrarySpecFile) {
     this.library = library
     this.headerVersion = file.headerVersion
     this.functions = new Map(file.functions.map((one) => [one.name, one]))
@@ -87,12 +87,12 @@ function known<T>(value: T | undefined, problem: string): T {
 }
 
 /** Reads the specs in a folder. Libraries without a spec are left out. */
-export function readSpecs(folder: string): ReadonlyMap<DeviceLibraryName, Spec> {
-  const found = new Map<DeviceLibraryName, Spec>()
-  for (const library of deviceLibraryNames) {
+export function readSpecs(folder: string): ReadonlyMap<LibraryName, Spec> {
+  const found = new Map<LibraryName, Spec>()
+  for (const library of hostLibraryNames) {
     const file = join(folder, `${library}.json`)
     if (existsSync(file))
-      found.set(library, new Spec(library, JSON.parse(readFileSync(file, 'utf8')) as DeviceSpecFile))
+      found.set(library, new Spec(library, JSON.parse(readFileSync(file, 'utf8')) as LibrarySpecFile))
   }
   if (found.size === 0) throw new Error(`no spec in ${folder}`)
   return found

@@ -1,5 +1,5 @@
 // The steps of the list: plain data that both sides execute, see README.md.
-import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
+import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
 
 /** How two answers are compared if their bytes always differ. */
 export type Comparison =
@@ -62,7 +62,7 @@ export type Step =
 
 export interface Group {
   name: string
-  library: DeviceLibraryName
+  library: LibraryName
   /** the number of devices that the group needs */
   devices: number
   /** why hardware may leave questions of this group unasked */

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sysPackages } from '@shoal/bindgen/dist/proof/packages.js'
 import { type Ended, runProgram } from '@shoal/bindgen/dist/proof/processes.js'
-import { type DeviceLibraryName, deviceLibraryNames } from '@shoal/bindgen/dist/spec/types.js'
+import { hostLibraryNames, type LibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import type { Probe } from './worker.js'
 
 const workerFile = fileURLToPath(new URL('./worker.js', import.meta.url))
@@ -19,14 +19,14 @@ export function runWorker(task: readonly string[], seconds: number, environment:
 
 /** A library file to examine. */
 export interface Subject extends Probe {
-  readonly library: DeviceLibraryName
+  readonly library: LibraryName
   /** variables that make Shoal load this file */
   readonly environment: NodeJS.ProcessEnv
 }
 
 export interface Subjects {
   readonly found: readonly Subject[]
-  readonly notFound: readonly { readonly library: DeviceLibraryName; readonly problem: string }[]
+  readonly notFound: readonly { readonly library: LibraryName; readonly problem: string }[]
   readonly devices: number
 }
 
@@ -38,21 +38,23 @@ export function siteFolders(): string[] {
 }
 
 /** Paths of the libraries in Python wheels, relative to a folder of packages. */
-const wheels: Partial<Record<DeviceLibraryName, readonly string[]>> = {
+const wheels: Partial<Record<LibraryName, readonly string[]>> = {
   runtime: ['nvidia/cu13/lib/libcudart.so.13', 'nvidia/cuda_runtime/lib/libcudart.so.13'],
   nccl: ['nvidia/nccl/lib/libnccl.so.2'],
   nvshmem: ['nvidia/nvshmem/lib/libnvshmem_host.so.3'],
+  cublas: ['nvidia/cu13/lib/libcublas.so.13'],
+  cublasLt: ['nvidia/cu13/lib/libcublasLt.so.13'],
 }
 
 /**
  * Finds the files to examine: what Shoal finds by itself, and NCCL's wheel, which often has another version. If Shoal
  * finds nothing, it examines the wheels of a Python that Shoal does not know.
  */
-export async function findSubjects(libraries: readonly DeviceLibraryName[], work: string): Promise<Subjects> {
+export async function findSubjects(libraries: readonly LibraryName[], work: string): Promise<Subjects> {
   const found: Subject[] = []
-  const notFound: { library: DeviceLibraryName; problem: string }[] = []
+  const notFound: { library: LibraryName; problem: string }[] = []
   const folders = siteFolders()
-  for (const library of deviceLibraryNames.filter((one) => libraries.includes(one))) {
+  for (const library of hostLibraryNames.filter((one) => libraries.includes(one))) {
     const first = await probe(library, {}, work)
     if (typeof first !== 'string') found.push(first)
     const wheel = wheels[library]
@@ -73,11 +75,7 @@ export async function findSubjects(libraries: readonly DeviceLibraryName[], work
 }
 
 /** Loads a library in a process of its own. Returns the problem as text if it does not load. */
-async function probe(
-  library: DeviceLibraryName,
-  environment: NodeJS.ProcessEnv,
-  work: string,
-): Promise<Subject | string> {
+async function probe(library: LibraryName, environment: NodeJS.ProcessEnv, work: string): Promise<Subject | string> {
   const out = join(work, `probe-${library}.json`)
   const ended = await runWorker(['probe', '--library', library, '--out', out], 30, environment)
   if (!ended.ok) return ended.problem ?? 'it cannot be loaded'

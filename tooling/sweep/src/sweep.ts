@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { findHeaders, headerVersion, productOf } from '@shoal/bindgen/dist/parse/headers.js'
 import { compileProgram } from '@shoal/bindgen/dist/proof/compile.js'
 import { type Ended, inParallel, runProgram } from '@shoal/bindgen/dist/proof/processes.js'
-import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
+import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import { type Answers, readAnswers } from './answers.js'
 import { compareGroup, type GroupReport, noCounts } from './compare.js'
 import { programSource } from './cpp.js'
@@ -23,7 +23,7 @@ export type StreamMode = 'legacy' | 'per-thread'
 const perThreadGroups = /-(streams|pointers|graphs)$/
 
 export interface SweepOptions {
-  readonly specs: ReadonlyMap<DeviceLibraryName, Spec>
+  readonly specs: ReadonlyMap<LibraryName, Spec>
   readonly specFolder: string
   readonly kernels: string
   readonly work: string
@@ -32,7 +32,7 @@ export interface SweepOptions {
 }
 
 export interface GroupResult extends GroupReport {
-  readonly library: DeviceLibraryName
+  readonly library: LibraryName
   readonly version: string | null
   readonly mode: StreamMode
   readonly group: string

@@ -1,7 +1,7 @@
 // Runs one task in a separate process, so that a library that crashes affects nothing else.
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
+import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import { addressOf, type NativeLibrary } from '@shoal/ffi'
 import { streamMode } from '@shoal/types'
 import { groupsOf } from './list.js'
@@ -24,9 +24,11 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { library: text, group: text, spec: text, kernels: text, out: text },
 })
-const id = values.library as DeviceLibraryName
+const id = values.library as LibraryName
 const outFile = values.out ?? ''
 const { exports, library } = await importLibrary(id)
+// NVML returns its version after this call only.
+if (id === 'nvml') (exports['nvmlInit'] as () => number)()
 
 function spec() {
   const found = readSpecs(values.spec ?? '').get(id)

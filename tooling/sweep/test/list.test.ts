@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url'
+import { deviceLibraryNames } from '@shoal/bindgen/dist/spec/types.js'
 import { describe, expect, it } from 'vitest'
 import { groupsOf, notAsked, readGroups } from '../dist/list.js'
 import { readSpecs, type Spec } from '../dist/spec.js'
@@ -9,7 +10,8 @@ const soundsLikeQuestion =
   /(Get|Query|Occupancy|CanAccess|IsLoaded|IsCapturing|ComputeCapability|Peek|LogsCurrent|Enumerate|Choose|_get|_info|_version|_my_pe|_n_pes|status)/
 
 describe('the list of the sweep', () => {
-  for (const [library, spec] of specs) {
+  for (const library of deviceLibraryNames) {
+    const spec = specs.get(library) as Spec
     const asked = new Set(
       groupsOf(spec).flatMap(({ steps }) => steps.flatMap((step) => (step.kind === 'call' ? [step.function] : []))),
     )

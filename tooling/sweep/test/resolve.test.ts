@@ -2,6 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { compileLibrary } from '@shoal/bindgen/dist/proof/compile.js'
+import { earlierLibrary } from '@shoal/bindgen/dist/proof/versions.js'
+import type { LibrarySpecFile } from '@shoal/bindgen/dist/spec/types.js'
 import { describe, expect, it } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
 
@@ -32,6 +35,16 @@ function run(environment: NodeJS.ProcessEnv, ...more: string[]) {
   return { status: result.status, output: result.stdout, data }
 }
 
+/** A library whose functions do nothing, and which reports to be of CUDA 13.0. */
+function stub(functions: LibrarySpecFile['functions']): string {
+  const bodies = functions.map(({ symbol }) =>
+    symbol === 'nvmlSystemGetCudaDriverVersion'
+      ? `int ${symbol}(int* version) { *version = 13000; return 0; }`
+      : `int ${symbol}() { return 0; }`,
+  )
+  return `extern "C" {\n${bodies.join('\n')}\n}\n`
+}
+
 describe('resolving every function of a library', () => {
   it('counts each function of the driver once, in both stream modes', { timeout }, () => {
     const { status, data } = run({ SHOAL_DEVICE: 'sim' }, '--libraries', 'driver')
@@ -47,6 +60,27 @@ describe('resolving every function of a library', () => {
     const { status, output } = run({ SHOAL_DEVICE: 'sim', SHOAL_EXPECT_GPU: '1' }, '--libraries', 'driver')
     expect(output).toContain('FAIL: a GPU was expected')
     expect(status).toBe(1)
+  })
+
+  it('looks up the functions of NVML, and gates those that are newer than it', { timeout }, async () => {
+    const spec = JSON.parse(readFileSync(join(specFolder, 'nvml.json'), 'utf8')) as LibrarySpecFile
+    const older = earlierLibrary(spec, 13_000)
+    const file = await compileLibrary(folder, 'nvml', [stub(older.functions)])
+    const environment = { SHOAL_NVML_LIBRARY: file, SHOAL_DEVICE: '' }
+    const { status, data } = run(environment, '--libraries', 'nvml')
+    expect(data.problems).toEqual([])
+    expect(status).toBe(0)
+    const [functions, resolved] = [spec.functions.length, older.functions.length]
+    expect(resolved).toBeLessThan(functions)
+    expect(data.resolve).toMatchObject([
+      { library: 'nvml', functions, resolved, gated: functions - resolved, missing: 0 },
+    ])
+
+    const without = older.functions.filter(({ name }) => name !== 'nvmlDeviceGetName')
+    const incomplete = await compileLibrary(folder, 'nvml-incomplete', [stub(without)])
+    const wrong = run({ ...environment, SHOAL_NVML_LIBRARY: incomplete }, '--libraries', 'nvml')
+    expect(wrong.status).toBe(1)
+    expect(wrong.data.problems.join()).toContain('nvmlDeviceGetName')
   })
 
   for (const [library, variable] of [

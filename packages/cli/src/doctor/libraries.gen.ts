@@ -3,11 +3,12 @@ import { cublas, cublasLt } from '@shoal/cublas-sys'
 import { driver, runtime } from '@shoal/cuda-sys'
 import { nccl } from '@shoal/nccl-sys'
 import { nvjitlink } from '@shoal/nvjitlink-sys'
+import { nvml } from '@shoal/nvml-sys'
 import { nvrtc } from '@shoal/nvrtc-sys'
 import { nvshmem } from '@shoal/nvshmem-sys'
 
 /** The libraries that can be required, by the name a user gives them. */
-export const librariesByName = { driver, runtime, nccl, nvshmem, nvrtc, nvjitlink, cublas, cublasLt } as const
+export const librariesByName = { driver, runtime, nccl, nvshmem, nvrtc, nvjitlink, cublas, cublasLt, nvml } as const
 export type LibraryName = keyof typeof librariesByName
 
 /** The environment variable that names the file of each library. Nothing else is searched if it is set. */
@@ -20,7 +21,8 @@ export const variables: Readonly<Record<LibraryName, string>> = {
   nvjitlink: 'SHOAL_NVJITLINK_LIBRARY',
   cublas: 'SHOAL_CUBLAS_LIBRARY',
   cublasLt: 'SHOAL_CUBLASLT_LIBRARY',
+  nvml: 'SHOAL_NVML_LIBRARY',
 }
 
 /** Libraries that only some programs need. The software device has none of them. */
-export const optional: ReadonlySet<LibraryName> = new Set<LibraryName>(['nvrtc', 'nvjitlink', 'cublas', 'cublasLt'])
+export const optional: ReadonlySet<LibraryName> = new Set<LibraryName>(['nvrtc', 'nvjitlink', 'cublas', 'cublasLt', 'nvml'])

@@ -1,5 +1,6 @@
 import { libraryRecord } from '../../../libraries/index.mjs'
 import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
+import { isNvmlName, nvmlArea, nvmlEnumFile, nvmlStructFile } from './nvmlAreas.js'
 import { camelCase, isNvshmemName, nvshmemArea, nvshmemEnumFile, nvshmemStructFile } from './nvshmemAreas.js'
 
 type Library = LibrarySpecFile['library']
@@ -125,6 +126,7 @@ const groups: Partial<Record<Library, Record<string, string>>> = {
 /** The name, without extension, of a function's file. A group that is in no table gets its own file. */
 export function areaOf(library: Library, entry: FunctionSpec): string {
   if (library === 'nvshmem') return nvshmemArea(entry)
+  if (library === 'nvml' && entry.supersededBy === undefined) return nvmlArea(entry.name)
   const table = groups[library] ?? {}
   const area = table[entry.group] ?? camelCase(entry.group.replace(/^CUDA(RT)?_/, ''))
   const file = splits[area]?.find(([pattern]) => pattern.test(entry.name))?.[1] ?? area
@@ -173,6 +175,7 @@ function subjectOf(name: string): string {
 /** The name, without extension, of an enumeration's file. */
 export function enumFileOf(name: string): string {
   if (isNvshmemName(name)) return nvshmemEnumFile(name)
+  if (isNvmlName(name)) return nvmlEnumFile(name)
   const subject = subjectOf(name)
   return enumFiles[subject] ?? subject
 }
@@ -180,6 +183,7 @@ export function enumFileOf(name: string): string {
 /** The name, without extension, of a struct's file. */
 export function structFileOf(name: string): string {
   if (isNvshmemName(name)) return nvshmemStructFile(name)
+  if (isNvmlName(name)) return nvmlStructFile(name)
   const subject = subjectOf(name)
   return structFiles[subject] ?? subject
 }

@@ -1,6 +1,7 @@
 import type { History } from '../spec/history.js'
 import type { ParameterSpec } from '../spec/types.js'
 import { cublasArrays, cublasSizes } from './cublas.js'
+import { isNvmlArray } from './nvml.js'
 
 /** Names of parameters that count the elements of other parameters. */
 const countName =
@@ -47,6 +48,11 @@ export function isArray(
   if (functionName.startsWith('cublas')) return cublasArrays.test(parameter.name)
   const known = settled[`${functionName.replace(/_v\d+$/, '')}.${parameter.name}`]
   if (known !== undefined) return known
+  if (functionName.startsWith('nvml'))
+    return isNvmlArray(
+      parameters.map(({ name }) => name),
+      parameter.name,
+    )
   if (!parameters.some((other) => other !== parameter && countName.test(other.name))) return false
   if (countName.test(parameter.name) || singleName.test(parameter.name)) return false
   if (elementsName.test(parameter.name)) return true

@@ -28,8 +28,16 @@ export function readConstants(
     unit,
     integers.map(({ name }) => name),
   )
-  integers.forEach(({ name, type }, index) => {
-    const value = values[index] as bigint
+  // clang prints signed values. An unsigned one of 64 bits can be beyond them.
+  const negative = integers.filter(({ type }, index) => type === undefined && (values[index] as bigint) < 0n)
+  const signs = evaluate(
+    unit,
+    negative.map(({ name }) => `(${name}) < 0`),
+  )
+  const unsigned = new Set(negative.filter((_, index) => signs[index] === 0n))
+  integers.forEach((integer, index) => {
+    const { name, type } = integer
+    const value = (values[index] as bigint) + (unsigned.has(integer) ? 2n ** 64n : 0n)
     const isBig =
       type !== undefined || value > BigInt(Number.MAX_SAFE_INTEGER) || value < BigInt(Number.MIN_SAFE_INTEGER)
     constants.push({ name, value: String(value), kind: isBig ? 'bigint' : 'number', ...(type ? { type } : {}) })

@@ -5,7 +5,8 @@ export function readGroups(header: string): Map<string, string> {
   const groups = new Map<string, string>()
   const stack: string[] = []
   let announced: string | undefined
-  const tokens = /\\(?:defgroup|addtogroup)\s+(\w+)|@([{}])|\b(?:CUDAAPI|CUDARTAPI|CUDARTAPI_CDECL)\s+(\w+)\s*\(/g
+  const tokens =
+    /[\\@](?:defgroup|addtogroup)\s+(\w+)|@([{}])|\b(?:CUDAAPI|CUDARTAPI|CUDARTAPI_CDECL|DECLDIR)\s+(?:char ?\*\s*)?(\w+)\s*\(/g
   for (const [, group, brace, declared] of header.matchAll(tokens)) {
     if (group) announced = group
     else if (brace === '{') {

@@ -10,7 +10,7 @@ export interface PointerArgument {
 }
 
 /** More than any pointer parameter of these libraries needs. */
-const byteLength = 4096
+export const byteLength = 16_384
 
 type ArrayType = new (length: number) => ArrayBufferView
 

@@ -3,6 +3,7 @@
 
 import type { FunctionSpec, Lowered, ParameterSpec } from '../spec/types.js'
 import { callOnce, fail, type Session } from './engines.js'
+import { byteLength } from './memory.js'
 import type { Ffi, SysFunction } from './packages.js'
 import { show } from './results.js'
 import { integerRange, scalarKind } from './scalars.js'
@@ -58,7 +59,7 @@ function tooSmall(size: number, mayBeEmpty: boolean, NativeMemory: Ffi['NativeMe
     new DataView(new ArrayBuffer(size + 8), 8),
     new ArrayBuffer(size),
     new SharedArrayBuffer(size),
-    new Uint8Array(4096).subarray(4096 - size),
+    new Uint8Array(byteLength).subarray(byteLength - size),
     NativeMemory.allocate(size),
   ]
 }

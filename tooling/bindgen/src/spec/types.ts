@@ -212,6 +212,11 @@ export const deviceLibraryNames = libraries
   .filter(({ places }) => places.sim !== undefined)
   .map(({ id }) => id) as readonly DeviceLibraryName[]
 
+/** The libraries of a GPU host: those above, and those that the software device lacks. */
+export const hostLibraryNames: readonly LibraryName[] = libraries
+  .filter(({ places }) => places.worksWithoutDevice !== true)
+  .map(({ id }) => id)
+
 /** The spec of a library that uses devices. */
 export type DeviceSpecFile = LibrarySpecFile & { library: DeviceLibraryName }
 
