@@ -33,7 +33,6 @@ const seenBy: Readonly<Record<string, readonly (readonly string[])[]>> = {
   types: [packageTests('ffi', 'driver')],
   ffi: [[conformance], packageTests('driver')],
   'cuda-sys': [['tooling/bindgen/test']],
-  'cublas-sys': [['tooling/bindgen/test']],
   'nccl-sys': [['tooling/bindgen/test'], packageTests('nccl')],
   'nvshmem-sys': [['tooling/bindgen/test'], packageTests('nvshmem')],
   nvrtc: [packageTests('nvjitlink', 'driver')],
