@@ -48,6 +48,17 @@ describe('the sources of the site', () => {
     expect([...topicsOf([raw, safe, options]).values()]).toEqual(['Driver: Memory', 'Memory', 'Streams'])
     expect(() => chapterOf(link.replace('MEM', 'NEWER'))).toThrow('No title')
   })
+
+  it('have a title for each chapter that a raw package links to', () => {
+    const folders = readdirSync(join(root, 'packages')).filter((name) => name.endsWith('-sys'))
+    const sources = folders.flatMap((name) => {
+      const folder = join(root, 'packages', name, 'src')
+      return filesOf(folder, '.gen.ts').map((file) => readFileSync(join(folder, file), 'utf8'))
+    })
+    const links = new Set(sources.join('').match(/https:\/\/docs\.nvidia\.com\/[^\s)*]+\.html/g))
+    expect(links.size).toBeGreaterThan(50)
+    for (const link of links) expect(chapterOf(link)).toMatch(/^[A-Z]/)
+  })
 })
 
 function describeSite(folder: string): void {
