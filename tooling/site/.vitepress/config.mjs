@@ -36,12 +36,14 @@ function followLinks(markdown) {
       )
     }
   })
-  // An empty cell heads no column or row, so it is no heading.
-  markdown.core.ruler.push('shoal-headings', ({ tokens }) => {
-    for (const [index, token] of tokens.entries()) {
-      if (token.type !== 'th_open' || tokens[index + 1].content !== '') continue
-      token.tag = 'td'
-      tokens[index + 2].tag = 'td'
+  // A heading needs text for screen readers, also above the names of rows.
+  markdown.core.ruler.push('shoal-headings', ({ tokens, Token }) => {
+    for (const [index, { type }] of tokens.entries()) {
+      const cell = tokens[index + 1]
+      if (type !== 'th_open' || cell.content !== '') continue
+      const text = new Token('html_inline', '', 0)
+      text.content = '<span class="visually-hidden">Row</span>'
+      cell.children = [text]
     }
   })
   // Braces are text here, not expressions of Vue.
@@ -150,8 +152,6 @@ export default defineConfig({
         miniSearch: searchSettings(aboutOf),
         detailedView: true,
         _render: searchable,
-        // Without a label, screen readers read the text of the button, which includes its key.
-        translations: { button: { buttonText: 'Search', buttonAriaLabel: '' } },
       },
     },
   },
