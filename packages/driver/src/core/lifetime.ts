@@ -279,7 +279,11 @@ function flushPending(): void {
   }
 }
 
-/** Ends the leak watch of a disposed object. @param bytes the same number as for {@link watchForLeak} */
+/**
+ * Ends the leak watch of a disposed object.
+ * @param bytes the same number as for {@link watchForLeak}, or the last one for {@link changeLeakBytes}
+ * @param isLarge whether the object was ever large enough to be found when memory is short
+ */
 export function forgetLeak(object: object, bytes = 0, isLarge = bytes >= leastWatched): void {
   leaks.unregister(object)
   if (bytes > 0) addPressure(-bytes)
